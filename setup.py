@@ -3,8 +3,8 @@
     csrc/**/*.c ──csrc/library.py──► rocketpy/_core/librocketpy.so
     rocketpy/_core/*.pyx ──cython, gcc──► rocketpy/_core/x.*.so  (finds the library beside itself: rpath $ORIGIN)
 
-Everything else about the distribution stands in pyproject.toml; csrc/library.py lists the environment variables that count. Every shared
-object is put in its place by rename, so a process that runs from this tree keeps the file it has mapped.
+Everything else about the distribution is in pyproject.toml; csrc/library.py lists the environment variables that are used. Every shared
+object is put in place by rename, so that a process running from this tree keeps the file that it has mapped.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 PACKAGE = Path("rocketpy/_core")
-# -O1: no message passes through the wrappers, and -O2 takes the compiler half as long again.
+# -O1: no message passes through the wrappers, and compiling with -O2 takes half as long again.
 COMPILE_ARGS = ["-std=c11", "-O1", "-g1", "-Wno-unused-function"]
 
 sys.path.insert(0, str(ROOT / "csrc"))
 from library import BUILD, CSRC, LIBRARY, Library, jobs  # noqa: E402
 
-sys.path.remove(str(ROOT / "csrc"))  # its directories have names of modules
+sys.path.remove(str(ROOT / "csrc"))  # its directories have the names of modules
 
 
 def replace_file(source: Path, target: Path) -> None:
-    """Copies by rename: whoever has the old file mapped keeps it whole."""
+    """Copies by rename, so that processes which have the old file mapped keep it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
@@ -42,7 +42,7 @@ def replace_file(source: Path, target: Path) -> None:
 
 
 class BuildNative(build_ext):
-    """build_ext that makes the library first and puts every shared object in place by rename."""
+    """build_ext that builds the library first, and puts every shared object in place by rename."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -50,10 +50,10 @@ class BuildNative(build_ext):
             self.parallel = jobs()
 
     def run(self) -> None:
-        if getattr(self, "editable_mode", False):  # an editable install shares what `build_ext --inplace` has compiled
+        if getattr(self, "editable_mode", False):  # an editable install uses what `build_ext --inplace` has compiled
             tag = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
             self.build_lib, self.build_temp = str(ROOT / "build" / f"lib.{tag}"), str(ROOT / "build" / f"temp.{tag}")
-        in_place = bool(self.inplace)  # setuptools turns it off while it builds
+        in_place = bool(self.inplace)  # saved, because setuptools turns it off while it builds
         library = Library(BUILD).build()
         self.library_dirs.append(str(library.parent))
         super().run()
@@ -63,7 +63,7 @@ class BuildNative(build_ext):
             replace_file(library, target)
 
     def get_libraries(self, ext: Extension) -> list[str]:
-        """Never Python's: it is there when a module is loaded, and setuptools would link it when it compiles for another machine."""
+        """Leaves out libpython, which setuptools would link when it cross-compiles: it is present whenever a module is loaded."""
         return list(ext.libraries)
 
     def copy_extensions_to_source(self) -> None:
@@ -78,7 +78,7 @@ class BuildNative(build_ext):
 
 
 class BuildPackage(build_py):
-    """build_py that takes conf/ along, so that an installed `rocketpy up --cluster NAME` has the sample deployments."""
+    """build_py that also copies conf/, so that an installed `rocketpy up --cluster NAME` has the sample deployments."""
 
     def run(self) -> None:
         super().run()
@@ -90,7 +90,7 @@ class BuildPackage(build_py):
         return [*super().get_outputs(include_bytecode), *samples]
 
 
-# Whose headers a wrapper reads, of one that is not named all: it is compiled again when one of them changes.
+# The rooms whose headers a wrapper reads; one that is not listed reads all. It is compiled again when one of these headers changes.
 ROOMS = {
     "base": ["base"],
     "remoting": ["base", "remoting"],

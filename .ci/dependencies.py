@@ -1,5 +1,5 @@
-"""Installs what pyproject.toml names (build, run time and dev) into the environment of this interpreter, and nothing twice. Meanwhile the
-other core compiles csrc/, which needs nothing of it."""
+"""Installs all dependencies of pyproject.toml (build, run time and dev) into this interpreter's environment, in one call of pip. Meanwhile
+the other core compiles csrc/, which needs none of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ wanted = [
 ]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 library = [sys.executable, Path(__file__).parent.parent / "csrc" / "library.py"]
-compiling = subprocess.Popen(library, start_new_session=True)  # a group of its own, which ends with its compilers
+compiling = subprocess.Popen(library, start_new_session=True)  # in its own process group, so that its compilers end with it
 try:
     code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
     if code == 0:
         sys.exit(compiling.wait())
-finally:  # pip failed, or somebody has seen enough
+finally:  # pip failed, or this was interrupted
     if compiling.poll() is None:
         os.killpg(compiling.pid, signal.SIGTERM)
         compiling.wait()

@@ -1,10 +1,10 @@
-"""`wheel.py ARCH`: a wheel for x86_64 or aarch64 in dist/, by a cross compiler where this machine is another: `make wheel ARCH=aarch64`.
+"""`wheel.py ARCH`: a wheel for x86_64 or aarch64 in dist/, with a cross compiler if this machine is another: `make wheel ARCH=aarch64`.
 
     CC (default aarch64-linux-gnu-gcc; gcc for this machine's own) ─► rocketpy_mq-….linux_ARCH.whl
-    its shared objects ─► what they need: the C library alone, and of which release ─► manylinux_2_N_ARCH in its name
+    its shared objects ─► what they need: only the C library, of which release? ─► manylinux_2_N_ARCH in its name
 
-Beside the compiler it needs nothing of the other machine: of Python only the headers are read, and what they say of sizes and of the order
-of bytes is the same on both. Debian's choose a pyconfig.h by the compiler's target; that is in libpython3-dev:arm64.
+Nothing of the other machine is needed but the compiler: of Python only the headers are read, and both machines have the same sizes and byte
+order. Debian's headers choose a pyconfig.h by the compiler's target; that file is in libpython3-dev:arm64.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
-MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}  # as readelf names them
+MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}  # by readelf's names
 OF_ANY_HOST = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+|librocketpy\.so")
 GLIBC = re.compile(r"\bGLIBC_2\.(\d+)\b")
 
@@ -34,11 +34,11 @@ def compiler_of(arch: str) -> str:
 
 
 def environment_of(arch: str, compiler: str) -> dict[str, str]:
-    """What setuptools and csrc/library.py go by."""
+    """Returns the environment that setuptools and csrc/library.py read."""
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX")).replace(platform.machine(), arch)
     return os.environ | {
         "CC": compiler,
-        "LDSHARED": f"{compiler} -shared",  # without the directories of this machine's Python
+        "LDSHARED": f"{compiler} -shared",  # without the library directories of this machine's Python
         "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
         "SETUPTOOLS_EXT_SUFFIX": suffix,
     }
@@ -63,7 +63,8 @@ def readelf(shared: Path, *options: str) -> str:
 
 
 def glibc_of(shared: Path, arch: str) -> int:
-    """The N of the GLIBC_2.N that it needs; no wheel for many hosts may need another library, or look for one where it was built."""
+    """Returns the N of the GLIBC_2.N that it needs. Exits if it needs another library, or searches for one where it was built: not
+    every host has these."""
     header, dynamic = readelf(shared, "--file-header"), readelf(shared, "--dynamic")
     if MACHINES[arch] not in header:
         sys.exit(f"{shared.name} is not for {arch}:\n{header}")
@@ -89,7 +90,7 @@ def record_line(name: str, content: bytes) -> str:
 
 
 def renamed(wheel: Path, before: str, after: str, directory: Path) -> Path:
-    """The same under another platform's tag, which stands in its name, in WHEEL, and by that file's digest in RECORD."""
+    """Copies the wheel with another platform tag, which is in its name, in WHEEL and, as the digest of that file, in RECORD."""
     target = directory / wheel.name.replace(before, after)
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
         (about,) = (name for name in source.namelist() if name.endswith(".dist-info/WHEEL"))

@@ -1,6 +1,6 @@
-/* loops.c: the inner loops of the micro-benchmarks: each repeats one verb of the library and returns the nanoseconds it took.
+/* loops.c: the inner loops of the micro-benchmarks: each repeats one function of the library and returns the nanoseconds that it took.
  *
- * Beside a verb stands its physical limit: the same bytes moved by memcpy, or only read. Compiled by bench/conftest.py against the library.
+ * Each is followed by its physical limit: the same bytes copied by memcpy, or only read. Compiled by bench/conftest.py against the library.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ uint64_t bench_copy(uint8_t *target, const uint8_t *data, uint64_t size, uint32_
     return now_ns() - begin;
 }
 
-/* Every byte into a register as wide as the processor has, and nothing else. size is a multiple of 256. */
+/* Only loads every byte, into registers as wide as the processor has. size is a multiple of 256. */
 typedef uint64_t wide __attribute__((vector_size(64), aligned(1)));
 __attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t bench_read(const uint8_t *data, uint64_t size, uint32_t rounds) {
     uint64_t begin = now_ns();
@@ -81,7 +81,7 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t bench_read
     return now_ns() - begin;
 }
 
-/* 0 when the frame does not decode. */
+/* Returns 0 if the frame cannot be decoded. */
 uint64_t bench_decode(const uint8_t *frame, uint32_t size, uint32_t rounds) {
     rp_arena *arena = rp_arena_create(ARENA_BYTES, ARENA_BYTES);
     static _Thread_local rp_command command;
@@ -97,7 +97,7 @@ uint64_t bench_decode(const uint8_t *frame, uint32_t size, uint32_t rounds) {
     return elapsed;
 }
 
-/* Decodes the frame once, then encodes it again and again. 0 when it does not. */
+/* Decodes the frame once, then encodes it repeatedly. Returns 0 if it cannot be decoded. */
 uint64_t bench_encode(const uint8_t *frame, uint32_t size, uint32_t rounds) {
     rp_arena *arena = rp_arena_create(ARENA_BYTES, ARENA_BYTES);
     static _Thread_local rp_command command;
@@ -117,7 +117,7 @@ uint64_t bench_encode(const uint8_t *frame, uint32_t size, uint32_t rounds) {
     return elapsed;
 }
 
-/* Appends count messages to 16 queues of a fresh store at path, batch of them under one lock acquisition. 0 on any failure. */
+/* Appends count messages to 16 queues of a new store at path, `batch` of them for each time the lock is taken. Returns 0 on failure. */
 uint64_t bench_append(const char *path, uint32_t body_size, uint32_t batch, uint32_t count) {
     rp_message_store_options options;
     rp_message_store_options_default(&options);
@@ -146,7 +146,7 @@ uint64_t bench_append(const char *path, uint32_t body_size, uint32_t batch, uint
     return rp_message_store_close(store, NULL) == RP_OK && good ? elapsed : 0;
 }
 
-/* The limit of the above: the same bytes by memcpy into a mapped file whose pages are there. */
+/* The limit of bench_append: the same bytes copied by memcpy into a mapped file whose pages are present. */
 uint64_t bench_mapped_copy(const char *path, uint32_t record_size, uint32_t count) {
     uint64_t size = (uint64_t)record_size * count;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);

@@ -1,8 +1,8 @@
-"""Compiles csrc/ into one shared library. setup.py and the tests import it. `python csrc/library.py` needs Python and a compiler, no more.
+"""Compiles csrc/ into one shared library. setup.py and the tests import this; `python csrc/library.py` needs only Python and a compiler.
 
     csrc/**/*.c ──gcc──► build/native/<flags>/…/x.o ──ld──► build/native/<flags>/librocketpy.so
 
-Incremental, by the dependency files of gcc.
+Incremental, with gcc's dependency files.
 
 Environment: CC (default cc), ROCKETPY_WERROR=1 (warnings are errors), ROCKETPY_CFLAGS (added at the end), ROCKETPY_JOBS (default 2).
 """
@@ -23,9 +23,9 @@ from pathlib import Path
 CSRC = Path(__file__).resolve().parent
 ROOT = CSRC.parent
 LIBRARY = "librocketpy.so"
-# Of the library that users run; those for tests have directories of their own.
+# For the library that users run; libraries for tests have directories of their own.
 BUILD = ROOT / "build" / "native"
-# Programs of their own, which define main or LLVMFuzzerTestOneInput: never part of the library.
+# Separate programs, which define main or LLVMFuzzerTestOneInput and are never part of the library.
 PROGRAM_SUFFIXES = ("_fuzz.c", "_main.c", "_test.c")
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing", "-pthread"]
 LINK_LIBRARIES = ["-lm", "-ldl"]
@@ -36,12 +36,12 @@ def library_sources() -> list[Path]:
 
 
 def jobs() -> int:
-    """How many of Cython and of the compiler run at once."""
+    """Returns how many Cython processes, or compilers, run at once."""
     return max(1, int(os.environ.get("ROCKETPY_JOBS", "2")))
 
 
 class Library:
-    """The native library: compiles what changed and links when anything did. The sanitizer runs make their own with extra flags."""
+    """The native library: compiles what has changed, and links if anything has. Sanitizer runs build their own with extra flags."""
 
     def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = (), sources: list[Path] | None = None) -> None:
         self.sources = library_sources() if sources is None else sources
@@ -59,12 +59,12 @@ class Library:
         ).hexdigest()[:10]
         self.directory = directory / stamp
         self.path = self.directory / LIBRARY
-        # The same objects for tests, which see inside the rooms: C programs link the archive, cffi loads the whole library.
+        # The same objects for tests, which use private functions: C programs link the archive, cffi loads the library with all symbols.
         self.archive = self.directory / "librocketpy.a"
         self.whole = self.directory / "librocketpy_whole.so"
 
     def build(self) -> Path:
-        """One at a time: several processes of the tests may find it stale at once."""
+        """Builds under a lock, since several test processes may find the library stale at once."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,7 +75,7 @@ class Library:
             sys.exit(f"rocketpy: no C compiler ({self.compiler[0]}) was found; install one: sudo apt-get install -y gcc libc6-dev")
         objects = {source: self.directory / source.relative_to(CSRC).with_suffix(".o") for source in self.sources}
         stale = [source for source, target in objects.items() if self.is_stale(target)]
-        manifest = self.directory / "objects.txt"  # is there when the results hold these objects: a build that was broken off is not done
+        manifest = self.directory / "objects.txt"  # lists the objects in the results; missing after a build that was interrupted
         if stale:
             manifest.unlink(missing_ok=True)
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -107,7 +107,7 @@ class Library:
         return False
 
     def compile(self, source: Path, target: Path) -> str:
-        """The compiler's text when it failed, else nothing (warnings are printed)."""
+        """Returns the compiler's output if it failed, else nothing; warnings are printed."""
         target.parent.mkdir(parents=True, exist_ok=True)
         command = [*self.compiler, *self.flags, "-MMD", "-MF", str(target.with_suffix(".d")), "-c", str(source), "-o", str(target)]
         print("  CC", source.relative_to(ROOT), flush=True)
@@ -135,12 +135,12 @@ class Library:
         half.replace(self.archive)
 
     def program(self, source: Path, target: Path, *flags: str) -> Path:
-        """Compiles one C program against the archive, when that, a source (one may be among the flags) or a header beside it is newer."""
+        """Compiles one C program against the archive if that, a source (flags may name further ones) or a header beside it is newer."""
         sources = [source, *(Path(flag) for flag in flags if flag.endswith(".c"))]
         newest = max(path.stat().st_mtime for path in (self.archive, *sources, *source.parent.glob("*.h")))
         if not target.exists() or target.stat().st_mtime < newest:
             target.parent.mkdir(parents=True, exist_ok=True)
-            half = target.with_suffix(f".{os.getpid()}")  # processes of the tests may want the same one at once
+            half = target.with_suffix(f".{os.getpid()}")  # several test processes may build the same one at once
             command = [*self.compiler, *self.flags, *flags, *self.link_flags, f"-I{CSRC}", str(source), str(self.archive)]
             done = subprocess.run([*command, *LINK_LIBRARIES, "-o", str(half)], capture_output=True, text=True, check=False)
             if done.returncode != 0:

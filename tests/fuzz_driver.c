@@ -1,5 +1,5 @@
-/* fuzz_driver.c: stands in for libFuzzer where there is no clang: mutates seeds at random and calls the fuzz target.
- * Knows nothing of coverage, so it finds less; the sanitizers it runs under see as much.
+/* fuzz_driver.c: replaces libFuzzer where there is no clang: mutates seeds at random and calls the fuzz target.
+ * Does not use coverage, so it reaches less; what it reaches, the sanitizers check as well.
  * usage: program seed seconds [corpus directory]... */
 #include <dirent.h>
 #include <stdint.h>
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
             size = seed->size;
         }
         size = mutate(work, size, &state);
-        uint8_t *exact = malloc(size + (size == 0)); /* its own block, so that one byte too far is seen */
+        uint8_t *exact = malloc(size + (size == 0)); /* a block of the exact size, so that reading one byte too far is detected */
         if (exact == NULL)
             break;
         memcpy(exact, work, size);

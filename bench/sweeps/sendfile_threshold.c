@@ -1,7 +1,7 @@
-/* sendfile_threshold.c: from which size on a file range should leave by sendfile instead of sendmsg from the mapping.
+/* sendfile_threshold.c: finds the size from which on a file range should be sent by sendfile instead of by sendmsg from the mapping.
  *
- * Sends a 300-byte header and a range of a cached, mapped file over loopback, both ways, and prints the sender's CPU time a
- * response. SENDFILE_BYTES_MIN of csrc/remoting/output.c is where the second column is clearly below the first.
+ * Sends a 300-byte header and a range of a cached, mapped file over loopback, in both ways, and prints the sender's CPU time for
+ * each response. SENDFILE_BYTES_MIN of csrc/remoting/output.c is where the second column is clearly below the first.
  *
  *   cc -O2 -D_GNU_SOURCE -pthread bench/sweeps/sendfile_threshold.c -o /tmp/sweep && /tmp/sweep FILE   (created, 256 MB, removed)
  */

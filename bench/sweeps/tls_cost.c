@@ -1,5 +1,6 @@
-/* tls_cost.c: what TLS costs the server: its CPU time a request of 1 KB that is answered without a body, in the clear and sealed, one at
- * a time and 32 at a time (a record each, as clients seal them), a range of 1 MB of a mapped file as a pull is answered, and a handshake.
+/* tls_cost.c: what TLS costs the server. Measures its CPU time for a request of 1 KB that is answered without a body, in the clear and
+ * encrypted, one at a time and 32 at a time (one TLS record each, as clients send them); for a range of 1 MB of a mapped file, as a pull
+ * is answered; and for a handshake.
  *
  *   make build && cc -O2 -D_GNU_SOURCE -pthread bench/sweeps/tls_cost.c build/native/HASH/librocketpy.a -lm -ldl -o /tmp/cost && /tmp/cost
  */
@@ -24,7 +25,7 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
 static void on_turn_end(void *context, rp_reactor *reactor) {
     struct timespec used;
     (void)context, (void)reactor;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* of the turns before: flushing comes after it */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* of the turns before this one, whose flush comes later */
     atomic_store(&reactor_cpu_ns, (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec);
 }
 
@@ -51,7 +52,7 @@ static void take_answer(const struct tls_client *client, int is_sealed, uint8_t 
     take(client, is_sealed, target + 4, rp_get_u32(target));
 }
 
-/* CPU time of the reactor for each of `count` requests, `in_flight` of them at a time. */
+/* Returns the reactor's CPU time per request, for `count` requests with `in_flight` at a time. */
 static double measure(const struct tls_client *client, int is_sealed, int code, const char *size, int count, int in_flight) {
     static uint8_t request[4096], answer[2 << 20], body[BODY_BYTES];
     int request_size = (int)make_request(request, sizeof request, RP_SERIALIZE_JSON, code, 1, size, (rp_slice){body, BODY_BYTES});

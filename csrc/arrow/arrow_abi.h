@@ -1,4 +1,4 @@
-/* arrow_abi.h: the two structs of the Arrow C data interface, by which a finished batch is handed to pyarrow without a copy.
+/* arrow_abi.h: the two structs of the Arrow C data interface, which hand a finished batch to pyarrow without a copy.
  *
  * Source   Apache Arrow, "The Arrow C data interface": names, order and types of the fields are the interface.
  * Lifetime whoever receives a struct calls its release exactly once; release sets itself to NULL.

@@ -1,4 +1,4 @@
-/* buffer_pool.c: see buffer_pool.h. A list of spares for each power of two, linked through the spares themselves. */
+/* buffer_pool.c: see buffer_pool.h. One list of spares for each power of two, linked through the spare buffers themselves. */
 #include "buffer_pool.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ struct rp_buffer_pool {
     pthread_mutex_t lock;
     uint64_t references;    /* guarded by lock */
     uint64_t spare_bytes;   /* guarded by lock */
-    spare *spares[CLASSES]; /* guarded by lock; of 2^i bytes each */
+    spare *spares[CLASSES]; /* guarded by lock; list i holds buffers of 2^i bytes */
 };
 
 static int class_of(uint64_t capacity) {

@@ -1,4 +1,4 @@
-/* column.c: see column.h. Buffers grow by doubling; an exported array gives them back by its release. */
+/* column.c: see column.h. Buffers grow by doubling; the release of an exported array gives them back to the pool. */
 #include "column.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void rp_bytes_free(rp_bytes *bytes) {
     *bytes = (rp_bytes){.pool = bytes->pool};
 }
 
-/* Bits from where they end up to `count`, all set. */
+/* Extends the bits to `count`; the new ones are set. */
 static int fill_bits(rp_bytes *bits, int64_t count) {
     uint64_t needed = (uint64_t)(count + 7) / 8;
     if (bits->size >= needed)
@@ -146,7 +146,7 @@ int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size) {
     return RP_OK;
 }
 
-/* Zeros behind the bytes. */
+/* Appends `size` zero bytes. */
 static int put_zeros(rp_bytes *bytes, uint64_t size) {
     int status = rp_bytes_reserve(bytes, bytes->size + size);
     if (status < 0)
@@ -223,7 +223,7 @@ static const void *move_buffer(rp_bytes *target, rp_bytes *bytes) {
     return target->data;
 }
 
-/* The map's one child: a struct of keys and items. It owns their exports. */
+/* Exports the map's one child, a struct of keys and items, which owns their exports. */
 static int export_pairs(rp_column *column, struct ArrowArray *array) {
     exported *held = calloc(1, sizeof *held);
     if (held == NULL)

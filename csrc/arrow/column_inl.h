@@ -1,4 +1,4 @@
-/* column_inl.h: rows into a column that has room for them (rp_column_reserve). C only; private to csrc/arrow. */
+/* column_inl.h: appends rows to a column that has room for them (rp_column_reserve). C only; private to csrc/arrow. */
 #ifndef RP_ARROW_COLUMN_INL_H
 #define RP_ARROW_COLUMN_INL_H
 
@@ -18,7 +18,7 @@ static inline void rp_column_add_i64(rp_column *column, int64_t value) {
     column->rows++;
 }
 
-/* Ends a text or binary row whose `size` bytes were written behind the values. */
+/* Ends a row of text or binary whose `size` bytes the caller has written behind the values. */
 static inline void rp_column_end_text(rp_column *column, uint32_t size) {
     column->values.size += size;
     int32_t end = (int32_t)column->values.size;

@@ -19,7 +19,7 @@ static int take(rp_json_object *object, uint8_t wanted) {
     return 1;
 }
 
-/* The cursor is behind the opening quote. */
+/* Called with the cursor behind the opening quote. */
 static int take_string(rp_json_object *object, rp_slice *text) {
     int64_t size = rp_json_unescape(&object->cursor, object->end, object->scratch);
     if (size < 0)
@@ -42,7 +42,7 @@ static uint32_t count_digits(rp_slice word, uint32_t at) {
 
 static uint8_t byte_at(rp_slice word, uint32_t at) { return at < word.size ? word.data[at] : 0; }
 
-/* RFC 8259, 6: -, whole part without leading zeros, . and digits, e and digits. */
+/* RFC 8259, section 6: an optional minus, digits without a leading zero, an optional fraction, an optional exponent. */
 static int is_number(rp_slice word) {
     uint32_t at = byte_at(word, 0) == '-', digits = count_digits(word, at);
     if (digits == 0 || (digits > 1 && word.data[at] == '0'))
@@ -70,7 +70,7 @@ static int is_name(rp_slice word) {
            (word.size == 5 && memcmp(word.data, "false", 5) == 0);
 }
 
-/* A number, true, false or null, as it stands. */
+/* Takes a number, true, false or null, in its source form. */
 static int take_word(rp_json_object *object, rp_slice *word) {
     const uint8_t *start = object->cursor;
     while (object->cursor < object->end && is_word_byte(*object->cursor))

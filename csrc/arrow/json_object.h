@@ -1,7 +1,7 @@
-/* json_object.h: the members of a flat JSON object, one after the other. Private to csrc/arrow.
+/* json_object.h: reads the members of a flat JSON object one by one. Private to csrc/arrow.
  *
- * Texts are given plain, numbers and true or false as they stand. Members that are null are passed over. An array or object as a
- * member is refused: a property is a text.
+ * Strings are unescaped; numbers, true and false keep their source form. Members that are null are skipped. A member that is an array or
+ * object is refused, because a property is a text.
  *
  * Threads  one owner. Slices point into the text or into scratch, and live as long as both.
  */
@@ -14,13 +14,14 @@
 
 typedef struct rp_json_object {
     const uint8_t *cursor, *end;
-    uint8_t *scratch; /* room for what is left of the text */
+    uint8_t *scratch; /* where the next string is unescaped; there is room for the rest of the text */
     int32_t is_first;
 } rp_json_object;
 
-/* scratch has room for text.size bytes. RP_OK, or RP_E_INVALID: no object. */
+/* scratch has room for text.size bytes. RP_OK; RP_E_INVALID: not an object. */
 int rp_json_object_begin(rp_json_object *object, rp_slice text, uint8_t *scratch);
-/* 1: one member; 0: the object ended, and the text with it; RP_E_INVALID: it is not JSON; RP_E_UNSUPPORTED: name's value is not a text. */
+/* Takes the next member. Returns 1; 0: object and text have ended; RP_E_INVALID: not JSON; RP_E_UNSUPPORTED: the value of `name` is an
+ * array or object. */
 int rp_json_object_next(rp_json_object *object, rp_slice *name, rp_slice *value);
 
 #endif

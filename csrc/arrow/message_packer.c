@@ -13,7 +13,7 @@ typedef struct open_parcel {
     rp_bytes bytes;
     int32_t rows, flag, is_ordered;
     int64_t first_row, last_row;
-    uint64_t usual_bytes; /* of the one before: what is made room for */
+    uint64_t usual_bytes; /* size of the parcel before: the next one reserves as much */
 } open_parcel;
 
 typedef struct topic_queues {
@@ -21,7 +21,7 @@ typedef struct topic_queues {
     uint32_t name_size;
     uint32_t queue_count;
     int32_t *queue_ids;
-    open_parcel *parcels; /* queue_count of them, then the one for any queue */
+    open_parcel *parcels; /* one for each queue, then one for any queue */
 } topic_queues;
 
 struct rp_message_packer {
@@ -32,11 +32,11 @@ struct rp_message_packer {
     topic_queues *topics;
     int32_t topic_count, last_topic;
     rp_message_rows rows;
-    int64_t first_row, position; /* of the batch; next row of it */
+    int64_t first_row, position; /* number of the batch's first row; index of its next row */
     rp_slice wanted_topic;
-    rp_buffer_pool *pool; /* held; of all parcels */
+    rp_buffer_pool *pool; /* held; for all parcels */
     rp_sink_message message;
-    int64_t message_position; /* the row it is of; -1: none of this batch */
+    int64_t message_position; /* the row that `message` was made of; -1: no row of this batch */
     uint64_t open_bytes;
     int32_t flush_topic;
     uint32_t flush_queue;
@@ -136,7 +136,7 @@ static int64_t row_number(const rp_message_packer *packer) { return packer->firs
 
 /* ---- parcels ---- */
 
-/* The row's topic; its number in *topic. RP_E_NOT_FOUND without words: it is not known yet. */
+/* Finds the row's topic, as its number in *topic. RP_E_NOT_FOUND without an error text: the topic is not known yet. */
 static int topic_of_row(rp_message_packer *packer, int32_t *topic, rp_error *error) {
     rp_slice name = {packer->topic, packer->topic_size};
     if (packer->topic == NULL) {
@@ -152,7 +152,7 @@ static int topic_of_row(rp_message_packer *packer, int32_t *topic, rp_error *err
     return RP_E_NOT_FOUND;
 }
 
-/* Which of the topic's parcels takes the row: that of a queue, or the last one, for any queue. */
+/* Decides which of the topic's parcels takes the row: that of one queue, or the last one, for any queue. */
 static int queue_of_row(rp_message_packer *packer, int32_t topic_number, rp_slice *group, uint32_t *queue, rp_error *error) {
     const topic_queues *topic = &packer->topics[topic_number];
     int64_t wanted = 0;
@@ -160,7 +160,7 @@ static int queue_of_row(rp_message_packer *packer, int32_t topic_number, rp_slic
         return rp_sink_row_refuse(error, row_number(packer), RP_E_INVALID, "messageGroup cannot be read");
     if (rp_message_rows_number(&packer->rows, RP_SINK_QUEUE_ID, packer->position, &wanted)) {
         uint32_t start = (uint32_t)((uint64_t)row_number(packer) % topic->queue_count);
-        for (uint32_t turn = 0; turn < topic->queue_count; turn++) { /* the same queueId may be on several brokers: they take turns */
+        for (uint32_t turn = 0; turn < topic->queue_count; turn++) { /* several brokers may have a queue of this queueId: they take turns */
             *queue = (start + turn) % topic->queue_count;
             if (topic->queue_ids[*queue] == wanted)
                 return RP_OK;
@@ -182,7 +182,7 @@ void rp_message_parcel_release(rp_message_parcel *parcel) {
     *parcel = (rp_message_parcel){.data = NULL};
 }
 
-/* The parcel of these rows takes the bytes over. */
+/* Makes a parcel of the bytes, which it takes over. */
 static rp_message_parcel fill_parcel(rp_message_packer *packer, int32_t topic, uint32_t queue, rp_bytes *bytes) {
     rp_buffer_pool_hold(packer->pool);
     rp_message_parcel parcel = {
@@ -272,7 +272,7 @@ int rp_message_packer_begin(rp_message_packer *packer, const struct ArrowSchema 
     return status;
 }
 
-/* The message of the row at position, once: it may wait for the parcel before it to be given out. */
+/* Makes the message of the row at position, unless it was made before: it may have waited for another parcel to be given out. */
 static int make_message(rp_message_packer *packer, rp_slice group, rp_error *error) {
     if (packer->message_position == packer->position)
         return RP_OK;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A row may be empty while its buffer is NULL: what an empty text points at. */
+/* What an empty text points at, because the buffer of empty rows may be NULL. */
 static const uint8_t NOTHING[1];
 
 static const struct sink_column {
@@ -73,7 +73,7 @@ int rp_message_rows_bind(rp_message_rows *rows, const struct ArrowSchema *schema
                             schema->format);
     for (int64_t child = 0; child < schema->n_children; child++) {
         for (int column = 0; column < RP_SINK_COLUMN_COUNT; column++) {
-            const char *name = schema->children[child]->name; /* may be NULL: a column needs none */
+            const char *name = schema->children[child]->name; /* may be NULL: a column needs no name */
             if (name == NULL || strcmp(name, COLUMNS[column].name) != 0)
                 continue;
             rp_array_view *target = &rows->columns[column];

@@ -2,7 +2,7 @@
  *
  *   requests:   ask_offset ──► under way (opaque, offset) ──► arrived, in any order ──► current, the one at next_offset ──► batch
  *
- * A broker answers requests of one connection in any order, so each waits in its own slot until it is the oldest.
+ * A broker answers the requests of one connection in any order, so each response waits in its slot until it is the oldest.
  */
 #include "queue_reader.h"
 
@@ -23,12 +23,12 @@
 #define TEXT_MAX 1024
 #define ANSWER_TEXT_KEPT 4096
 #define ANSWER_TEXT_MAX (1 << 20)
-#define PULL_SYS_FLAG "6" /* may wait on the broker, carries its subscription */
+#define PULL_SYS_FLAG "6" /* the broker may hold the pull; the request carries a subscription */
 #define SUSPEND_MS "1000"
 #define SEND_WAIT_MS 3000 /* for a broker that reads no requests */
-#define CALM_AFTER_WRONG_GUESS 16 /* responses without guessing */
-/* Between two questions for what is not there yet. A broker holds such a pull for SUSPEND_MS only when it is asked for its very end; what
- * lies behind that (21, of a slave 20) is answered at once, and nobody tells when a slave has caught up. */
+#define CALM_AFTER_WRONG_GUESS 16 /* responses before guessing again */
+/* Pause between two pulls for messages that are not there yet. A broker holds a pull only if it asks for the queue's very end; a pull
+ * beyond that is answered at once (code 21, a slave's 20), and nothing tells when a slave has caught up. */
 #define STALL_PAUSE_MS 100
 
 /* RequestCode and ResponseCode (5.3.3 remoting/protocol/). */
@@ -43,7 +43,7 @@ enum code {
     GO_AWAY = 1500
 };
 
-/* What counts of a broker's answer. Slices live until the next one is parsed. */
+/* The parts of a broker's answer that matter. Slices live until the next answer is parsed. */
 typedef struct answer {
     int32_t code, opaque, is_response;
     int64_t next_begin_offset, min_offset, max_offset; /* -1 when absent */
@@ -64,7 +64,7 @@ typedef struct pull {
 
 struct rp_queue_reader {
     int fd;
-    rp_arena *arena; /* of the answer that was parsed last */
+    rp_arena *arena; /* holds the answer that was parsed last */
     rp_queue_reader_options options;
     char consumer_group[TEXT_MAX], topic[TEXT_MAX], subscription[TEXT_MAX];
     int is_filtered;
@@ -74,12 +74,12 @@ struct rp_queue_reader {
     int64_t ask_offset;
     int64_t stride;       /* offsets the last response covered; 0: not known, guess nothing */
     uint32_t calm;        /* responses to wait before guessing again */
-    int64_t asked_ms;     /* when the last request went out */
-    int64_t stalled_ms;   /* when the first of the answers came that have brought nothing since; 0: the last one brought something */
-    int64_t pause_end_ms; /* nothing is asked before */
+    int64_t asked_ms;     /* when the last request was sent */
+    int64_t stalled_ms;   /* time of the first in the present run of answers that brought nothing; 0: the last one brought something */
+    int64_t pause_end_ms; /* nothing is asked before this */
     frame incoming;
     frame current;        /* the response that is being decoded */
-    uint64_t decoded;     /* bytes of its body turned into rows */
+    uint64_t decoded;     /* bytes of its body that have been turned into rows */
     rp_slice body;        /* inside current; data NULL: nothing to decode */
     int64_t body_next;    /* next_offset when the body is done */
     rp_queue_reader_progress progress;
@@ -182,7 +182,7 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
         {"subscription", reader->subscription},
         {"subVersion", "0"},
         {"expressionType", reader->options.is_sql ? "SQL92" : "TAG"},
-        {"lo", "false"}, /* of a static topic, too, the broker's own queue, which is what its records name */
+        {"lo", "false"}, /* for a static topic, too, ask for the broker's own queue, which its records name */
     };
     rp_command command;
     rp_command_clear(&command, PULL_MESSAGE, RP_SERIALIZE_JSON);
@@ -206,7 +206,7 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
 
 static int64_t pause_left_ms(const rp_queue_reader *reader) { return reader->pause_end_ms - now_ms(); }
 
-/* One exact request when nothing is under way, and guesses behind it while responses are regular. */
+/* Sends one exact request if none is under way, and guessed ones behind it as long as responses are regular. */
 static int ask_ahead(rp_queue_reader *reader, rp_error *error) {
     if (pause_left_ms(reader) > 0)
         return RP_OK;
@@ -219,18 +219,18 @@ static int ask_ahead(rp_queue_reader *reader, rp_error *error) {
         if (!may_guess)
             break;
         int64_t left = reader->options.end_offset - reader->ask_offset;
-        reader->ask_offset += reader->stride < left ? reader->stride : left; /* the broker says the stride: any number */
+        reader->ask_offset += reader->stride < left ? reader->stride : left; /* the stride comes from the broker and may be any number */
     }
     return RP_OK;
 }
 
-/* Forgets what is under way: responses with unknown opaques are dropped when they come. */
+/* Forgets all requests under way: their responses have unknown opaques, and are dropped. */
 static void forget_guesses(rp_queue_reader *reader) {
     reader->progress.wasted_responses += reader->under_way;
     reader->under_way = 0;
 }
 
-/* The next response must begin at or before the offset that is wanted now. */
+/* Forgets the guesses if the next response would begin behind next_offset, where the last one ended. */
 static void correct_course(rp_queue_reader *reader, int64_t next_offset) {
     if (reader->under_way > 0 && reader->pulls[0].offset > next_offset) {
         forget_guesses(reader);
@@ -285,7 +285,7 @@ static int parse_answer(rp_queue_reader *reader, const frame *from, answer *pars
     return RP_OK;
 }
 
-/* Gives a whole frame to the pull it answers; one that nobody waits for is dropped. */
+/* Gives a complete frame to the pull that it answers; drops it if there is none. */
 static int deliver(rp_queue_reader *reader, rp_error *error) {
     answer response;
     int status = parse_answer(reader, &reader->incoming, &response, error);
@@ -303,7 +303,7 @@ static int deliver(rp_queue_reader *reader, rp_error *error) {
     return RP_OK;
 }
 
-/* Receives until one whole frame was delivered. */
+/* Receives until one complete frame has been delivered. */
 static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
     for (;;) {
         frame *in = &reader->incoming;
@@ -334,7 +334,7 @@ static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
     }
 }
 
-/* Answers that may be different in a moment: busy, starting, stopping. */
+/* Whether the same request may succeed in a moment: the broker is busy, starting or stopping. */
 static int is_passing(int32_t code) { return code == SYSTEM_BUSY || code == SERVICE_NOT_AVAILABLE || code == GO_AWAY; }
 
 static int refuse(const rp_queue_reader *reader, const answer *response, rp_error *error) {
@@ -345,7 +345,7 @@ static int refuse(const rp_queue_reader *reader, const answer *response, rp_erro
                         size == 0 ? "" : (const char *)response->remark.data);
 }
 
-/* The broker's oldest offset lies behind the wanted one. */
+/* The wanted offset is below the broker's minimum. */
 static int lose_until(rp_queue_reader *reader, int64_t min_offset, rp_error *error) {
     int64_t until = min_offset < reader->options.end_offset ? min_offset : reader->options.end_offset;
     if (reader->options.fail_on_data_loss)
@@ -358,13 +358,13 @@ static int lose_until(rp_queue_reader *reader, int64_t min_offset, rp_error *err
     return RP_OK;
 }
 
-/* An answer without messages that moves nothing: the broker has less than was promised (a slave behind, a log cut short). */
+/* Handles an answer without messages that moves nothing: the broker has less than expected (a slave that is behind, a log that was cut). */
 static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
     int64_t now = now_ms();
     if (reader->stalled_ms == 0)
         reader->stalled_ms = now;
     if (now - reader->stalled_ms < (int64_t)reader->options.patience_ms) {
-        reader->pause_end_ms = reader->asked_ms + STALL_PAUSE_MS; /* over already when the broker has held the pull */
+        reader->pause_end_ms = reader->asked_ms + STALL_PAUSE_MS; /* already past if the broker has held the pull */
         return RP_OK;
     }
     reader->progress.is_behind = 1;
@@ -377,7 +377,7 @@ static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
 
 static void end_stall(rp_queue_reader *reader) { reader->stalled_ms = reader->pause_end_ms = 0; }
 
-/* Messages from the asked offset on: their body is to be decoded. */
+/* Takes an answer with messages from the asked offset on: its body is to be decoded. */
 static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *response, rp_error *error) {
     int64_t next = response->next_begin_offset, wanted = reader->progress.next_offset;
     if (next <= asked)
@@ -393,14 +393,14 @@ static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *r
     return RP_OK;
 }
 
-/* No message: the broker says where to go on, or nothing that helps. What was asked for ahead is asked for again from there. */
+/* Handles an answer without messages: it names the offset to continue from, or does not help. Requests ahead are sent again from there. */
 static int go_on_elsewhere(rp_queue_reader *reader, const answer *response, rp_error *error) {
     int64_t *wanted = &reader->progress.next_offset, known = *wanted;
     int status = RP_OK;
     if (response->min_offset > *wanted)
         status = lose_until(reader, response->min_offset, error);
     else if (response->next_begin_offset > *wanted && response->code != PULL_OFFSET_MOVED)
-        *wanted = response->next_begin_offset; /* nothing that matches before it */
+        *wanted = response->next_begin_offset; /* no message before it matches */
     if (status == RP_OK && *wanted == known)
         status = stall(reader, response->max_offset, error);
     else
@@ -426,7 +426,7 @@ static int interpret(rp_queue_reader *reader, int64_t asked, const answer *respo
     }
 }
 
-/* Takes the oldest pull's response off its slot. */
+/* Takes the response of the oldest pull out of its slot. */
 static int take_response(rp_queue_reader *reader, rp_error *error) {
     pull oldest = reader->pulls[0];
     reader->under_way--;
@@ -481,7 +481,7 @@ int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32
         else if (status == RP_OK && reader->under_way > 0 && !reader->pulls[0].has_arrived)
             status = receive(reader, wait_ms, error);
         else if (status == RP_OK && reader->under_way == 0)
-            status = receive(reader, shorter_ms(pause_left_ms(reader), wait_ms), error); /* sees when the connection is lost */
+            status = receive(reader, shorter_ms(pause_left_ms(reader), wait_ms), error); /* also notices that the connection is lost */
         if (status < 0)
             return status;
     }

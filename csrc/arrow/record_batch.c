@@ -1,4 +1,4 @@
-/* record_batch.c: see record_batch.h. Rows wait in a block, so that every column takes a block of them in one loop. */
+/* record_batch.c: see record_batch.h. Rows are collected in a block, so that each column takes a whole block in one loop. */
 #include "record_batch.h"
 
 #include <stdio.h>
@@ -10,24 +10,24 @@
 #include "column.h"
 #include "record_columns.h"
 
-/* The columns that are made of one property. */
+/* The columns that show one property each. */
 #define NAME_COLUMNS (1u << RP_RECORD_TAGS | 1u << RP_RECORD_KEYS | 1u << RP_RECORD_MSG_ID)
 
 struct rp_record_batch {
     rp_record_batch_options options;
     char broker_name[256];
     rp_record_context context;
-    rp_buffer_pool *pool;                      /* held; of all columns */
-    rp_column columns[RP_RECORD_COLUMN_COUNT]; /* those of the mask are initialised */
-    uint64_t last_bytes[RP_RECORD_COLUMN_COUNT]; /* of each column's values in the batch before: what the next one makes room for */
+    rp_buffer_pool *pool;                      /* held; for all columns */
+    rp_column columns[RP_RECORD_COLUMN_COUNT]; /* initialised if their bit is in the mask */
+    uint64_t last_bytes[RP_RECORD_COLUMN_COUNT]; /* size of each column's values in the last batch: the next one reserves as much */
     uint32_t last_rows;
     rp_message block[RP_RECORD_BLOCK_ROWS];
-    uint32_t block_rows; /* counted in rows, not yet in the columns */
-    int32_t broken;      /* a column could not grow: the columns are not of one length any more */
-    int32_t sys_flags;   /* of all rows, or-ed */
+    uint32_t block_rows; /* rows that are counted, but not yet in the columns */
+    int32_t broken;      /* a column could not grow: the columns no longer have one length */
+    int32_t sys_flags;   /* of all rows, ORed */
     int64_t rows;
     int64_t last_queue_offset;
-    uint64_t bytes; /* of the rows' records: cheap to count, and near what their columns take */
+    uint64_t bytes; /* of the rows' records: cheap to count, and close to what the columns take */
 };
 
 static int is_picked(const rp_record_batch *batch, int column) { return (batch->options.column_mask >> column) & 1u; }
@@ -113,7 +113,8 @@ const char *rp_record_batch_cause(int status) {
 int rp_record_batch_settle(rp_record_batch *batch) {
     uint32_t count = batch->block_rows;
     batch->block_rows = 0;
-    int finds_names = is_picked(batch, RP_RECORD_PROPERTIES) && !batch->options.properties_as_map; /* in its own pass */
+    /* The column of JSON texts finds them in its own pass. */
+    int finds_names = is_picked(batch, RP_RECORD_PROPERTIES) && !batch->options.properties_as_map;
     if ((batch->options.column_mask & NAME_COLUMNS) && !finds_names)
         rp_record_context_find_names(&batch->context, batch->block, count);
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && count > 0 && batch->broken == RP_OK; i++) {
@@ -124,7 +125,7 @@ int rp_record_batch_settle(rp_record_batch *batch) {
     return batch->broken;
 }
 
-/* Counts the message that lies behind the block's last one. */
+/* Counts the message that was decoded behind the block's last one. */
 static int take_row(rp_record_batch *batch) {
     const rp_message *message = &batch->block[batch->block_rows++];
     batch->rows++;
@@ -172,7 +173,7 @@ int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data,
     while (status == RP_OK && size - position >= 8 && !rp_record_batch_is_full(batch)) {
         uint32_t record_size = rp_get_u32(data + position);
         if (record_size > size - position)
-            break; /* the rest of it comes with the next piece */
+            break; /* the rest of the record comes with the next piece */
         rp_message *message = &batch->block[batch->block_rows];
         kind = rp_message_decode(data + position, size - position, check_crc, message, error);
         if (kind != RP_RECORD_MESSAGE)
@@ -190,7 +191,7 @@ int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data,
         error->offset = (int64_t)position;
     if (kind < 0)
         return kind;
-    return kind == RP_RECORD_MESSAGE ? (int64_t)position : (int64_t)size; /* padding or unwritten space: nothing behind it */
+    return kind == RP_RECORD_MESSAGE ? (int64_t)position : (int64_t)size; /* padding or unwritten space: nothing follows */
 }
 
 /* ---- export ---- */
@@ -208,7 +209,7 @@ typedef struct exported_array {
     const void *buffers[1];
 } exported_array;
 
-/* A receiver may move children out (then their release is NULL) but the block is one: freed with the parent. */
+/* A receiver may have moved children out (their release is then NULL). All memory is one block, freed with the parent. */
 static void release_child_schema(struct ArrowSchema *schema) { schema->release = NULL; }
 
 static void release_schema(struct ArrowSchema *schema) {

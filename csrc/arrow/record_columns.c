@@ -30,11 +30,12 @@ static int fill_i64(rp_column *column, rp_record_context *context, uint32_t memb
     return status;
 }
 
-/* The years 1 to 9999, which is what Spark's timestamps and Python's reach. */
+/* The years 1 to 9999, the range of Spark's and Python's timestamps. */
 #define MS_MIN INT64_C(-62135596800000)
 #define MS_MAX INT64_C(253402300799999)
 
-/* Milliseconds as Arrow's microseconds. A client writes what it likes, and a damaged record has nonsense: that is null. */
+/* Converts milliseconds to Arrow's microseconds. Times out of range become null: clients may set any number, and damaged records hold
+ * nonsense. */
 static int fill_ms(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)context;
     int status = rp_column_reserve(column, count, 0);
@@ -66,7 +67,7 @@ static int fill_body(rp_column *column, rp_record_context *context, uint32_t mem
     return status;
 }
 
-/* A column of text is well-formed, whatever bytes a client has sent. */
+/* Appends a text, mended to valid UTF-8 if a client has sent other bytes. */
 static int put_text(rp_column *column, rp_slice text) {
     if (rp_text_is_utf8(text))
         return rp_column_put_bytes(column, text.data, text.size);
@@ -80,7 +81,7 @@ static int fill_topic(rp_column *column, rp_record_context *context, uint32_t me
     (void)context;
     (void)member;
     int status = RP_OK;
-    for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) { /* runs of one topic: mostly a whole block */
+    for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) { /* runs of one topic: usually the whole block */
         rp_slice topic = messages[i].topic;
         for (end = i + 1; end < count && rp_slice_equals(messages[end].topic, topic);)
             end++;
@@ -132,7 +133,7 @@ void rp_record_context_find_names(rp_record_context *context, const rp_message *
         rp_record_names_find(&context->names[i], messages[i].properties);
 }
 
-/* member: of rp_record_names. */
+/* member: offset in rp_record_names. */
 static int fill_name(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)messages;
     uint32_t nulls = 0;
@@ -162,7 +163,7 @@ static int fill_offset_msg_id(rp_column *column, rp_record_context *context, uin
     return status;
 }
 
-/* As a Java client shows it: the client's id when there is one, else the broker's. */
+/* The msgId that a Java client shows: the client's id if there is one, else the broker's. */
 static int fill_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)member;
     int status = RP_OK;
@@ -186,7 +187,7 @@ static void remember(rp_host_memo *memo, rp_slice host) {
     memo->text_size = rp_host_to_text(host, memo->text);
 }
 
-/* Runs of one host: mostly a whole block. */
+/* In runs of one host: usually the whole block. */
 static int fill_host(rp_column *column, rp_host_memo *memo, uint32_t member, const rp_message *messages, uint32_t count) {
     int status = RP_OK;
     for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) {

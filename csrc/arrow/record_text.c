@@ -72,7 +72,7 @@ int rp_text_is_utf8(rp_slice text) {
     return is_whole;
 }
 
-/* The character at data as it is, or U+FFFD for bytes that are not a character. *used says how many bytes it has. */
+/* Copies the character at data, or writes U+FFFD for bytes that are not one. *used: how many bytes it took. */
 static uint8_t *put_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
     int is_whole;
     *used = rp_utf8_next(data, left, &is_whole);
@@ -88,10 +88,10 @@ uint32_t rp_text_mend(rp_slice text, uint8_t *mended) {
     return (uint32_t)(out - mended);
 }
 
-/* Bytes that stand in a JSON string as they are, and are whole characters. */
+/* Bytes that may stand unescaped in a JSON string, and are whole characters. */
 static int is_plain(uint8_t c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
 
-/* As put_character, escaped where JSON wants it. */
+/* As put_character, but escaped where JSON requires it. */
 static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
     static const char HEX[] = "0123456789abcdef";
     uint8_t c = data[0];
@@ -110,14 +110,15 @@ static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t l
     return put_character(out, data, left, used);
 }
 
-/* The top bits of those of eight bytes that are not plain. Above the lowest such byte others may be marked without reason. */
+/* Marks those of eight bytes that are not plain, by their top bits. Above the lowest of them, other bytes may be marked wrongly. */
 static uint64_t mark_special(uint64_t x) {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     uint64_t quote = x ^ ones * '"', backslash = x ^ ones * '\\';
     return (x | (x - ones * 0x20) | (quote - ones) | (backslash - ones)) & tops;
 }
 
-/* Copies up to the first byte that is not plain, or to end. May write eight bytes more than it says while there are eight to read. */
+/* Copies up to the first byte that is not plain, or to the end. May write up to eight bytes more than it reports, as long as eight bytes
+ * are left to read. */
 static uint8_t *copy_plain(uint8_t *out, const uint8_t **data, const uint8_t *end) {
     const uint8_t *at = *data;
     uint64_t special = 0;
@@ -160,7 +161,7 @@ uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json, rp_record_nam
         }
         *out++ = '"';
         if (split == NULL)
-            out = before; /* text without a name */
+            out = before; /* not a pair: it has no name */
         else
             note_name(names, (rp_slice){start, (uint32_t)(split - start)}, (rp_slice){split + 1, (uint32_t)(at - split - 1)});
         at += at < end;

@@ -96,7 +96,7 @@ static int put_records(rp_segment_reader *reader, rp_record_batch *batch, rp_err
 
 int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp_error *error) {
     int status = put_records(reader, batch, error);
-    int settled = rp_record_batch_settle(batch); /* messages point into the mapping */
+    int settled = rp_record_batch_settle(batch); /* its messages point into the mapping */
     if (status >= 0 && settled < 0)
         return rp_error_set(error, settled, 0, reader->path, rp_log_scan_offset(reader->scan), "%s", rp_record_batch_cause(settled));
     return status;

@@ -18,29 +18,30 @@
 #define VALUE_END 2
 #define NAME_SHOWN_MAX 100
 
-/* What a broker or client writes into a message by itself: not carried over from one that was read. */
+/* Properties that brokers and clients write themselves: they are not copied from a message that was read. */
 static const rp_slice OWN_PROPERTIES[] = {
 #define TEXT(text) {(const uint8_t *)text, sizeof text - 1}
     TEXT("UNIQ_KEY"), TEXT("WAIT"),    TEXT("MIN_OFFSET"), TEXT("MAX_OFFSET"), TEXT("MSG_REGION"),
     TEXT("TRACE_ON"), TEXT("CLUSTER"), TEXT("__CRC32#"),   TEXT("TRAN_MSG"),   TEXT("REAL_QID"),
 };
 
-/* What asks a broker for a delay, and what a message has that was delivered after one: with one of these the delay is over, though
- * RocketMQ leaves DELAY in it. */
+/* Properties that ask a broker for a delay, and those that mark a message as delivered after one. With such a mark the delay is over,
+ * though
+ * RocketMQ leaves DELAY in the message. */
 static const rp_slice DELAYS[] = {TEXT("DELAY"), TEXT("TIMER_DELIVER_MS"), TEXT("TIMER_DELAY_SEC"), TEXT("TIMER_DELAY_MS")};
 static const rp_slice DELAY_MARKS[] = {TEXT("TIMER_OUT_MS"), TEXT("TIMER_ENQUEUE_MS"), TEXT("TIMER_DEQUEUE_MS"), TEXT("TIMER_ROLL_TIMES"),
                                        TEXT("REAL_TOPIC")};
 #undef TEXT
 #define COUNT(names) (sizeof names / sizeof *names)
 
-/* What is under way while one row is made. */
+/* The state while one row is made. */
 typedef struct making {
     rp_sink_message *message;
     const rp_message_rows *rows;
     int64_t row, number;
-    rp_slice tags, keys, group; /* columns of their own; data NULL: the map or JSON may say */
-    int has_delay;              /* a column of its own says; DELAY and its kin of the map or JSON are left out */
-    int was_delayed;            /* a mark was seen: its delays are left out */
+    rp_slice tags, keys, group; /* from columns of their own; data NULL: the map or JSON decides */
+    int has_delay;              /* from a column of its own: DELAY and the like in the map or JSON are left out */
+    int was_delayed;            /* the message was delivered after a delay: its delays are left out */
     rp_error *error;
 } making;
 
@@ -84,7 +85,7 @@ static int put_property(making *make, rp_slice name, rp_slice value) {
     return RP_OK;
 }
 
-/* One pair of the column properties. */
+/* Appends one pair of the column properties, unless it is to be left out. */
 static int put_given(making *make, rp_slice name, rp_slice value) {
     if (value.data == NULL || (make->tags.data != NULL && rp_slice_is(name, "TAGS")) ||
         (make->keys.data != NULL && rp_slice_is(name, "KEYS")) || (make->group.data != NULL && rp_slice_is(name, "__SHARDINGKEY")))
@@ -161,7 +162,7 @@ static int put_all_given(making *make) {
     int status = rp_message_rows_has_map(make->rows) ? put_map(make) : put_json(make);
     if (status < 0 || !make->was_delayed || !make->message->is_delayed)
         return status;
-    make->message->bytes.size = begin; /* once more: a mark came behind the delay */
+    make->message->bytes.size = begin; /* start over: a mark came after the delay */
     make->message->is_delayed = 0;
     return rp_message_rows_has_map(make->rows) ? put_map(make) : put_json(make);
 }

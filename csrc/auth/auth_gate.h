@@ -21,7 +21,7 @@ typedef struct rp_auth_snapshot {
     const int32_t *authentication_whitelist, *authorization_whitelist; /* ascending */
     uint32_t authentication_whitelist_count, authorization_whitelist_count;
     rp_subject_map subjects;
-    /* Followed by both whitelists and the bytes of the cluster's name */
+    /* Followed by both whitelists and the bytes of the cluster's name. */
 } rp_auth_snapshot;
 
 void rp_auth_snapshot_release(rp_auth_snapshot *snapshot); /* NULL is allowed */

@@ -87,7 +87,7 @@ typedef struct rp_nghttp2 {
     void (*option_no_closed_streams)(struct nghttp2_option *option, int value);
     void (*option_max_outbound_ack)(struct nghttp2_option *option, size_t value);
     void (*option_max_settings)(struct nghttp2_option *option, size_t value);
-    /* NULL before version 1.50, which did not have this check */
+    /* NULL before version 1.50, which did not have this check. */
     void (*option_no_whitespace_check)(struct nghttp2_option *option, int value);
     int (*session_server_new)(struct nghttp2_session **session, const struct nghttp2_session_callbacks *callbacks, void *context,
                               const struct nghttp2_option *option);

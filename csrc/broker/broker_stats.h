@@ -47,7 +47,7 @@ typedef struct rp_topic_stats {
     uint64_t messages_in, bytes_in, messages_out, bytes_out; /* in: of all types */
     rp_intake_counts in[RP_MESSAGE_TYPES];
     rp_transaction_ends ends;
-    /* Delays of timed messages, from birth to due time; counts those entered into the wheel or delivered at once */
+    /* Delays of timed messages, from birth to due time; counts those entered into the wheel or delivered at once. */
     rp_duration_counts delays;
     uint64_t timers_out; /* timed messages delivered, those from before the start included */
 } rp_topic_stats;

@@ -20,7 +20,7 @@ struct rp_escape_bridge {
     _Atomic int32_t state; /* written under lock */
     pthread_mutex_t lock;
     pthread_cond_t settled;
-    /* Guarded by lock, like the next; in order of arrival; a batch lies on the stack of the thread that sleeps for it */
+    /* Guarded by lock, like the next; in order of arrival; a batch lies on the stack of the thread that sleeps for it. */
     rp_escape_batch *batches;
     uint64_t next_id;
     uint32_t begun;   /* batches of rp_escape_begin */

@@ -110,7 +110,7 @@ uint32_t rp_inner_messages(rp_inner_places *places, const rp_message *record, in
         return walk(places, record, from, known->offset, known->position, most, offsets, size, to);
     if (is_batch(record, &entry))
         return walk(places, record, from, entry.queue_offset, 0, most, offsets, size, to);
-    /* Its last offset, so that a consumer that continues behind it does not get it again */
+    /* Its last offset, so that a consumer that continues behind it does not get it again. */
     offsets[0] = entry.queue_offset + entry.messages - 1;
     rp_encode_source source = source_of(record, offsets[0]);
     return from <= offsets[0] && put(&source, size, to);

@@ -69,7 +69,7 @@ typedef struct rp_lane {
     rp_pushes pushes;   /* replies pushed to requesters on this lane */
     rp_suspended_pulls suspended;
     rp_pop_waits pop_waits;
-    /* Stack: pushed with release by the thread that settles, taken whole with acquire by the lane */
+    /* Stack: pushed with release by the thread that settles, taken whole with acquire by the lane. */
     _Atomic(struct rp_pop_escape *) escaped;
     int64_t lite_due_ns; /* deadline of held lite topics, as last reported to the reactor */
     rp_cold_looks looks;
@@ -131,7 +131,7 @@ struct rp_broker {
     _Atomic uint64_t timer_count_version;
     _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* released by rp_broker_set_replicated or _committed, before the parked lanes are woken */
-    /* For a store with entries: increased at the end of each leadership; released before replicated_offset */
+    /* For a store with entries: increased at the end of each leadership; released before replicated_offset. */
     _Atomic uint32_t leaderships;
     int32_t waits_for_commit;          /* fixed: the store's log has entries */
     _Atomic int32_t pulls_dismissed;   /* released by rp_broker_dismiss_pulls, before all lanes are woken; acquire */

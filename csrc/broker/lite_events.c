@@ -358,7 +358,7 @@ void rp_lite_unwait(rp_lite_readers *readers, rp_lite_waits *waits) {
         at = &(*at)->next;
     *at = waits->next;
     free(waits);
-    /* The reader was woken and has not looked, or was to look again: nobody else was told of what is there */
+    /* The reader was woken and has not looked, or was to look again: nobody else was told of what is there. */
     (void)pass_on(readers, reader);
     rp_lite_let_go_of_reader(readers, reader);
     pthread_mutex_unlock(&readers->lock);

@@ -23,7 +23,7 @@ int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t mor
 
 /* 0: this broker is a slave now, or its lease has run out, so that another may be the master. Then no message may be acknowledged. */
 static int is_master(const rp_broker *broker) {
-    /* Without a lease no clock is read; this runs for each message of a SYNC_MASTER */
+    /* Without a lease no clock is read; this runs for each message of a SYNC_MASTER. */
     int64_t lease_ns = rp_commit_log_lease(broker->commit_log);
     return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
            (lease_ns == INT64_MAX || rp_clock_monotonic_ns(rp_clock_system()) < lease_ns);

@@ -59,7 +59,7 @@ typedef struct rp_parked_responses {
     rp_parked_response *ring; /* capacity is a power of two, grown by doubling */
     uint32_t capacity, head, count;
     int64_t flush_wanted; /* log offset of the last response that waits for the disk */
-    /* One was parked in this turn; the offset alone does not tell, since offsets start again after a cut of the log */
+    /* One was parked in this turn; the offset alone does not tell, since offsets start again after a cut of the log. */
     int wants_flush;
     /* The head's end_offset, or an earlier one: an ack below it need not wake the reactor. Never decreases; written by the reactor,
      * released. */

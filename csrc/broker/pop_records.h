@@ -75,7 +75,7 @@ int64_t rp_pop_checkpoint_offset(const rp_pop_checkpoint *checkpoint, uint32_t i
 /* Body of BATCH_ACK_MESSAGE: {"brokerName":…,"acks":[{"c":…,"t":…,"r":"0","so":…,"q":…,"rq":…,"pt":…,"it":…,"b":"base64 of a BitSet"}]},
  * in any order; the long names that Java also accepts (consumerGroup, topic, retry, …) are accepted too. */
 typedef struct rp_batch_ack {
-    /* The requested topic; retry says which one was popped: "0" that one, "1" (V1) or "2" (V2) a retry topic */
+    /* The requested topic; retry says which one was popped: "0" that one, "1" (V1) or "2" (V2) a retry topic. */
     rp_slice group, topic, retry;
     int64_t start_offset, pop_time_ms, invisible_ms;
     int32_t queue_id, revive_queue_id;

@@ -64,7 +64,7 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     const rp_pop_checkpoint *record = &due.record;
     rp_group *group = rp_group_table_find(revive->broker->groups, record->group);
     const rp_topic *normal = rp_topic_table_find(revive->broker->topics, revive_normal_topic(record->topic, record->group));
-    /* Otherwise the slave may lack what its master created last, and the checkpoint waits */
+    /* Otherwise the slave may lack what its master created last, and the checkpoint waits. */
     bool is_copied = !rp_escape_is_on(revive->broker);
     if (group == NULL && is_copied)
         drop(revive, kept, record->topic, record->group, "the group was deleted");

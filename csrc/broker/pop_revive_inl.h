@@ -30,7 +30,7 @@
 /* One revive queue. */
 typedef struct revive_queue {
     int64_t position; /* offset of the first record that was not read */
-    /* Offset of the first checkpoint of the kind that found no room: none behind it is kept; -1: all are kept */
+    /* Offset of the first checkpoint of the kind that found no room: none behind it is kept; -1: all are kept. */
     int64_t skipped_from[RP_KEPT_KINDS];
     int64_t acks_from; /* acks from here to position must be read again before any message is put; -1: none */
     int64_t committed; /* the revive group's offset as last written, before which everything is over; -1: not written yet */
@@ -53,11 +53,11 @@ struct rp_pop_revive {
     uint32_t wanted_count; /* guarded by lock, like the next */
     revive_wanted wanted[REVIVE_WANTED_MAX];
     _Atomic bool is_stopping; /* copy of stopping, for loops */
-    /* Owned by the thread, from here on */
+    /* Owned by the thread, from here on. */
     uint32_t queue_count;
     revive_queue *queues; /* owned */
     rp_kept_table kept;
-    /* Fixed: a checkpoint this far behind is appended again, so that the next start need not read all records since */
+    /* Fixed: a checkpoint this far behind is appended again, so that the next start need not read all records since. */
     int64_t carry_records;
     rp_arena *arena; /* for the texts of the current record */
     rp_inner_places inner_places;

@@ -32,7 +32,7 @@ typedef struct rp_pop_list rp_pop_list;
 #define RP_POP_IDLE_LISTS_MAX 16u /* lists are kept so that repeated polls do not create new ones */
 typedef struct rp_pop_waits {
     struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
-    /* One for each (group, topic) with pops; an arrival of the topic leaves RP_POP_IDLE_LISTS_MAX without any */
+    /* One for each (group, topic) with pops; an arrival of the topic leaves RP_POP_IDLE_LISTS_MAX without any. */
     rp_pop_list *lists;
     _Atomic uint32_t list_count; /* read by tests */
     rp_waiting_pop **connections; /* pops by connection, RP_POP_BUCKETS; made with the buckets */

@@ -384,7 +384,7 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     if (outcome == COLD && !rp_cold_flow_admits(lane->broker, pull.group, rp_reactor_now_ns(lane->reactor)))
         outcome = hold(lane, &pull, answer_to(lane, &pull, connection));
     if (outcome == COLD) {
-        /* Once suspended it is tried again at once, and that try asks the disk: so whatever the read wakes includes this pull */
+        /* Once suspended it is tried again at once, and that try asks the disk: so whatever the read wakes includes this pull. */
         pull.cold = 1;
         pull.suspend_ms = lane->broker->options.cold_wait_ms;
         outcome = RP_OK;

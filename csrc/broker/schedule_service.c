@@ -223,7 +223,7 @@ static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, 
         return next;
     }
     tell_refused(service, level, status);
-    /* Each try of a stuck message costs another master a request */
+    /* Each try of a stuck message costs another master a request. */
     return now_ms + (kept == RP_OK ? REFUSED_MS : RP_SCHEDULE_NOT_WRITABLE_MS);
 }
 

@@ -141,7 +141,7 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
 static int find_global_queue(send_request *request, int32_t *global_id) {
     _Atomic uint64_t *begun = &request->lane->mapped_begun;
     atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
-    /* Comes first: a thread that changes the mapping then knows that this send may have seen the old one */
+    /* Comes first: a thread that changes the mapping then knows that this send may have seen the old one. */
     atomic_thread_fence(memory_order_seq_cst);
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (*global_id >= 0)
@@ -206,7 +206,7 @@ int rp_send_check_properties(send_request *request) {
     rp_send_header *header = &request->header;
     if (rp_sent_properties_scan(header->properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    /* A producer that passes on a stored message may pass on its flags, but the new record has other hosts */
+    /* A producer that passes on a stored message may pass on its flags, but the new record has other hosts. */
     header->sys_flag &= ~RP_SYSFLAG_HOSTS_MASK;
     if (request->properties.prepared)
         header->sys_flag &= ~RP_SYSFLAG_TRANSACTION_MASK;

@@ -70,14 +70,14 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
         return RP_OK;
     }
     int64_t slot_ms = rp_timer_floor(service, out_ms), read_ms = rp_timer_get(&service->read_ms);
-    /* Judged by the time, not by the slot, which was different while the files had another precision */
+    /* Judged by the time, not by the slot, which was different while the files had another precision. */
     if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, out_ms) || rp_timer_has_copy(service, message) ||
         rp_timer_was_passed_on(service, queue_offset, slot_ms))
         return RP_OK;
     bool is_recall = rp_message_property(message->properties, "TIMER_DEL_UNIQKEY").data != NULL;
     bool is_read = service->delivery.chain != NULL && slot_ms == read_ms; /* its chain is fixed by now */
     rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
-    /* Looked up first: a message delivered at once has released its properties */
+    /* Looked up first: a message delivered at once has released its properties. */
     rp_topic *topic = is_recall || rp_timer_roll_times(message->properties) > 0 ? NULL : rp_topic_table_find(service->broker->topics, name);
     int status = slot_ms < read_ms || is_read ? deliver_late(service, message, pin, is_recall, now_ms, is_taken)
                                               : put_into_wheel(service, queued, name, slot_ms, is_recall, now_ms);

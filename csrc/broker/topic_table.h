@@ -47,7 +47,7 @@ struct rp_topic {
     _Atomic uint64_t commits, rollbacks; /* decisions of transactions: rp_transaction_ends */
     rp_durations commit_times, delays;
     _Atomic uint64_t timers_out; /* timed messages that were delivered */
-    /* Timed messages that wait for the topic; changed_ms 0: there never were any (timer_metrics.h) */
+    /* Timed messages that wait for the topic; changed_ms 0: there never were any (timer_metrics.h). */
     _Atomic int64_t timers, timers_changed_ms;
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
     _Atomic(rp_queue_mapping *) mapping; /* for RP_TOPIC_STATIC; created once, kept when the topic is no longer static */

@@ -48,7 +48,7 @@ typedef struct rp_dledger_options {
      * connection is opened again */
     uint32_t push_timeout_ms;
     uint32_t retry_ms; /* pause after a failure, default 500 */
-    /* A follower without new entries is told the committed index this often, default 1,000; and at once when it has moved */
+    /* A follower without new entries is told the committed index this often, default 1,000; and at once when it has moved. */
     uint32_t commit_interval_ms;
     int32_t sync; /* 1: only what is on disk is acknowledged or counted (SYNC_FLUSH) */
     const rp_clock *clock;

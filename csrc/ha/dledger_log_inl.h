@@ -34,10 +34,10 @@ typedef struct rp_dledger_follower {
     int wake_fd;             /* fixed */
     atomic_int sleeping;     /* sequentially consistent against the log's end, as in index_builder.c */
 
-    /* Leaf except for the store's locks: held while the log is read for the follower; cutting the log takes it first */
+    /* Leaf except for the store's locks: held while the log is read for the follower; cutting the log takes it first. */
     pthread_mutex_t read_lock;
     int64_t matched_index, matched_offset; /* guarded by dledger.lock */
-    /* Guarded by dledger.seen_lock: figures, and copies of the two above from when dledger.lock was last released */
+    /* Guarded by dledger.seen_lock: figures, and copies of the two above from when dledger.lock was last released. */
     rp_dledger_follower_row row;
 
     rp_pusher pusher;

@@ -49,7 +49,7 @@ static void tell_state(rp_dledger_follower *one, const char *error) {
 static void disconnect(rp_dledger_follower *one, const char *error) {
     rp_pusher_view view = {.now_ms = now_ms(one), .retry_ms = one->dledger->options.retry_ms};
     if (one->fd >= 0) {
-        /* Otherwise the rest of a push that nobody waits for would delay the next connection */
+        /* Otherwise the rest of a push that nobody waits for would delay the next connection. */
         if (one->opaque_first != one->opaque_next) {
             struct linger at_once = {.l_onoff = 1};
             setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

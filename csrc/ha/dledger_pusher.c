@@ -102,7 +102,7 @@ static void step_back(rp_pusher *pusher, int64_t index, const rp_push_response *
 static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
     pusher->is_asked = 0;
     bool is_told = response->code == RP_DLEDGER_SUCCESS || response->code == RP_DLEDGER_INCONSISTENT_STATE;
-    /* It has lost what it had: by a power cut, or because its store was moved away */
+    /* It has lost what it had: by a power cut, or because its store was moved away. */
     if (is_told && response->end_index < pusher->matched_index) {
         pusher->matched_index = -1;
     }

@@ -17,7 +17,7 @@ typedef struct rp_switched {
     uint8_t *handshake; /* allocated when the slave has sent its hello */
     int from_last_file;
     int64_t sent_end, sent_ms; /* the log's end, and the monotonic time, when the last frame began */
-    /* Written under the transfer lock, read by any thread: relaxed, each independent */
+    /* Written under the transfer lock, read by any thread: relaxed, each independent. */
     atomic_int_fast64_t broker_id, caught_up_ms;
     atomic_int is_learner;
 } rp_switched;
@@ -45,7 +45,7 @@ struct rp_ha_connection {
     int64_t window_start_ns;
     uint64_t window_bytes;
     uint64_t new_frames, new_heartbeats, new_bytes;
-    /* Written under the transfer lock, read by any thread: relaxed, each independent */
+    /* Written under the transfer lock, read by any thread: relaxed, each independent. */
     atomic_int_fast64_t request_offset, next_offset;
     atomic_int_fast64_t acked_offset;
     atomic_uint_fast64_t bytes_sent, bytes_per_second;

@@ -50,7 +50,7 @@ static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
     uint32_t events = EPOLLIN | EPOLLRDHUP | (rp_ha_connection_wants_write(connection) ? EPOLLOUT : 0);
     if (events != master->slot_events[slot]) {
         master->slot_events[slot] = events;
-        /* Cannot fail: the fd is registered and open */
+        /* Cannot fail: the fd is registered and open. */
         (void)rp_ha_watch(master, EPOLL_CTL_MOD, rp_ha_connection_fd(connection), events, slot);
     }
 }

@@ -113,7 +113,7 @@ typedef struct rp_ha_slave_row {
     int64_t broker_id; /* -1 before it was sent, and without a controller */
     int32_t is_learner; /* asks not to be in the SyncStateSet */
     int32_t is_in_set; /* in the set that the controller last reported */
-    /* Since the last change of the sets it has held everything confirmed, and bytes of this epoch: it may be proposed */
+    /* Since the last change of the sets it has held everything confirmed, and bytes of this epoch: it may be proposed. */
     int32_t has_caught_up;
     int64_t caught_up_ms; /* monotonic clock: when it last held everything; 0: never */
 } rp_ha_slave_row;

@@ -14,7 +14,7 @@
 #define RP_HA_LATE_NS (1000 * RP_NS_PER_MS) /* how late a wait may return on a busy machine */
 
 struct rp_ha_master {
-    /* Fixed after open, except what limit_flow and set_pace change, which transfer_lock guards */
+    /* Fixed after open, except what limit_flow and set_pace change, which transfer_lock guards. */
     rp_ha_master_options options;
     char bind_address[RP_ADDRESS_TEXT_MAX];
     int epoll_fd, listen_fd, wake_fd;
@@ -22,23 +22,23 @@ struct rp_ha_master {
     rp_thread *thread;
     pthread_mutex_t transfer_lock; /* everything that connections send and receive */
     pthread_mutex_t table_lock;
-    /* Held from counting acks until their callback has returned: otherwise a later report could carry an older offset */
+    /* Held from counting acks until their callback has returned: otherwise a later report could carry an older offset. */
     pthread_mutex_t tell_lock;
     pthread_mutex_t set_lock; /* leaf: guards who is in sync */
     int64_t settled; /* the largest offset that was reported as acknowledged, -1 at first; guarded by tell_lock */
     char last_drop[sizeof((rp_ha_master_stats *)0)->last_drop]; /* guarded by table_lock */
-    /* Written by the ha thread under both locks, so a reader needs either */
+    /* Written by the ha thread under both locks, so a reader needs either. */
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
-    /* Owned by the ha thread */
+    /* Owned by the ha thread. */
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
     int64_t listen_again_ns;                /* the listener pauses until then; INT64_MAX: it does not */
     int64_t told_since_ns;                  /* log lines about connections are counted for a second from then on */
     uint32_t told, untold;                  /* lines written, and lines suppressed */
-    /* Atomics: acked is stored with release after the ack was read, -1 if the slot is free; read by reactors */
+    /* Atomics: acked is stored with release after the ack was read, -1 if the slot is free; read by reactors. */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required, slaves_min;
     atomic_int_fast64_t fewer_gap_bytes;
-    /* Used behind a controller; without one, the master always leads */
+    /* Used behind a controller; without one, the master always leads. */
     int set_fd;                 /* fixed after open; -1: no controller */
     rp_sync_state_set set;      /* guarded by set_lock */
     int is_told[RP_HA_SLAVES_MAX]; /* guarded by set_lock: set_fd was signalled for the slot since the last change of the set */

@@ -75,7 +75,7 @@ void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char
 
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
     int is_bad_ack = error->status == RP_E_RANGE;
-    /* A connection that ends without a word was no slave: a health check, this broker's own check of its port */
+    /* A connection that ends without a word was no slave: a health check, this broker's own check of its port. */
     int is_stranger = error->status == RP_E_NETWORK && rp_ha_connection_acked(master->slots[slot]) < 0;
     rp_ha_count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
     rp_ha_drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_DEBUG : RP_LOG_WARNING, error->message);

@@ -46,7 +46,7 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     slave->stats.disconnects += (uint64_t)was_connected;
     int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
                   rp_ha_slave_now_ns(slave) - slave->told_ns < TELL_AGAIN_NS;
-    /* Otherwise nothing is cut for it: the address is meant for the next master */
+    /* Otherwise nothing is cut for it: the address is meant for the next master. */
     int is_wanted = slave->followed_changes == slave->wanted_changes;
     slave->stats.state = slave->is_diverged && is_wanted ? RP_HA_SLAVE_TRUNCATE : RP_HA_SLAVE_READY;
     slave->stats.bytes_per_second = 0;

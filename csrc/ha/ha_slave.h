@@ -45,7 +45,7 @@ typedef struct rp_ha_slave_options {
     rp_commit_log *commit_log;
     uint32_t report_interval_ms;       /* haSendHeartbeatInterval 5,000: our offset is reported at least this often */
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a connection without bytes for this long is dropped */
-    /* Default 1,000; up to 16 times longer while a master refuses us or has another log than ours; a new address is tried at once */
+    /* Default 1,000; up to 16 times longer while a master refuses us or has another log than ours; a new address is tried at once. */
     uint32_t reconnect_ms;
     uint32_t connect_timeout_ms;       /* default 3,000 */
     const rp_clock *clock;

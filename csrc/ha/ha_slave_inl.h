@@ -30,7 +30,7 @@ struct rp_ha_slave {
     pthread_cond_t left;           /* signalled when the thread has taken over an address */
     uint64_t left_changes;         /* the change up to which nothing of older masters is stored any more */
     rp_ha_slave_stats stats;
-    /* Owned by the slave thread */
+    /* Owned by the slave thread. */
     int fd; /* -1: not connected */
     rp_look_ups look_ups;
     char address[RP_ENDPOINT_TEXT_MAX];
@@ -56,7 +56,7 @@ struct rp_ha_slave {
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
     int64_t told_ns; /* when it was last logged why a connection ended */
     uint64_t window_bytes;
-    /* Atomics, relaxed: each independent */
+    /* Atomics, relaxed: each independent. */
     atomic_int_fast64_t last_write_ms; /* written by the slave thread, for stats */
     atomic_uint report_interval_ms, housekeeping_interval_ms; /* as in the options at first */
     atomic_int stopping;

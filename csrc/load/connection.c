@@ -1,7 +1,7 @@
 /* connection.c: one socket of a load run: connect, buffers, frames in, frames out, and the slots of its requests.
  *
  * Registered once, edge-triggered, for reading and writing. A read that does not fill the buffer has emptied the socket, so a response
- * costs one recv and no second one that finds nothing.
+ * costs one recv instead of two.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -66,7 +66,7 @@ void rp_load_connection_close(rp_load_connection *connection) {
     connection->state = RP_LOAD_BROKEN;
 }
 
-/* Every request under way is lost; the connection comes back while reconnect_timeout_ms lasts. */
+/* All requests under way are lost. The connection is tried again for reconnect_timeout_ms. */
 void rp_load_connection_break(rp_load_connection *connection, int32_t code, const char *remark) {
     rp_load_worker *worker = connection->worker;
     const rp_slice text = {(const uint8_t *)remark, (uint32_t)strlen(remark)};
@@ -84,7 +84,7 @@ void rp_load_connection_break(rp_load_connection *connection, int32_t code, cons
         rp_load_connection_end_request(connection, slot);
     }
     if (lost == 0)
-        rp_load_worker_error(worker, code, text); /* an idle connection lost is an error too */
+        rp_load_worker_error(worker, code, text); /* losing an idle connection is an error too */
     int64_t give_up_ns = connection->broken_ns + worker->load->options.reconnect_timeout_ms * RP_NS_PER_MS;
     if (worker->now_ns >= give_up_ns) {
         connection->state = RP_LOAD_DEAD;
@@ -106,7 +106,7 @@ static void fill(rp_load_connection *connection) {
     } /* open loop: the worker's pump decides */
 }
 
-/* NULL: no such request is under way. */
+/* Returns NULL if no such request is under way. */
 static rp_load_slot *find_slot(rp_load_connection *connection, int32_t opaque) {
     if (opaque < RP_LOAD_OPAQUE_MIN)
         return NULL;
@@ -116,7 +116,7 @@ static rp_load_slot *find_slot(rp_load_connection *connection, int32_t opaque) {
     return &connection->slots[index];
 }
 
-/* Takes every whole frame out of the input. 0 when the connection broke on the way. */
+/* Takes all complete frames out of the input. Returns 0 if the connection broke meanwhile. */
 static int take_frames(rp_load_connection *connection) {
     rp_load_worker *worker = connection->worker;
     for (;;) {
@@ -152,7 +152,7 @@ static int take_frames(rp_load_connection *connection) {
     }
 }
 
-/* Makes room behind what is left of a frame; grows to the frame's announced size. */
+/* Makes room behind the rest of a frame, growing to the frame's announced size. */
 static int make_input_room(rp_load_connection *connection) {
     uint32_t have = connection->input_end - connection->input_begin;
     if (have == 0) {
@@ -239,7 +239,7 @@ uint8_t *rp_load_connection_room(rp_load_connection *connection, uint32_t size) 
     return connection->output + have;
 }
 
-/* Writes until the socket is full or the output empty; refills what a drained output has made room for. */
+/* Writes until the socket is full or the output empty; refills a drained output. */
 void rp_load_connection_flush(rp_load_connection *connection) {
     while (connection->output_end > connection->output_begin) {
         ssize_t put = send(connection->fd, connection->output + connection->output_begin, connection->output_end - connection->output_begin,
@@ -259,7 +259,7 @@ void rp_load_connection_flush(rp_load_connection *connection) {
 }
 
 void rp_load_connection_arm_slot(rp_load_connection *connection, rp_load_slot *slot) {
-    /* Ten digits always: 10^9 + generation and index in 29 bits. */
+    /* Always ten digits: 10^9 plus generation and index in 29 bits. */
     uint32_t generation_mask = (UINT32_C(1) << (29 - connection->slot_bits)) - 1;
     slot->generation = (slot->generation + 1) & generation_mask;
     slot->opaque = (int32_t)(RP_LOAD_OPAQUE_MIN + (slot->generation << connection->slot_bits | (uint32_t)(slot - connection->slots)));
@@ -275,7 +275,7 @@ rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection) {
 
 void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot) {
     slot->opaque = 0;
-    if (connection->is_reader) /* its slots stay with their queues */
+    if (connection->is_reader) /* its slots stay assigned to their queues */
         return;
     connection->free_slots[connection->free_count++] = (uint32_t)(slot - connection->slots);
     connection->worker->busy_slots--;

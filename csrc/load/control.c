@@ -1,5 +1,4 @@
-/* control.c: the few questions a run asks before it begins, on a blocking connection of its own: minimum and maximum offset of each
- * queue. */
+/* control.c: asks for minimum and maximum offset of each queue before a run begins, on a blocking connection of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -95,7 +94,7 @@ static int ask_all(control *control) {
             return status;
         rp_load_reading *reading = &load->readings[queue];
         int from_end = options->mode != RP_LOAD_PULL || options->pull_start == RP_LOAD_FROM_MAX;
-        reading->start_offset = from_end ? max : min > 0 ? min : 0; /* -1 of a batch queue that has had no message */
+        reading->start_offset = from_end ? max : min > 0 ? min : 0; /* -1: a batch queue that has had no message yet */
         if (!from_end && options->pull_start == RP_LOAD_FROM_GIVEN)
             reading->start_offset = options->start_offsets[queue];
         int endless = from_end || (options->count != 0 && !options->repeat);

@@ -1,7 +1,7 @@
-/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, 160 bytes back. As little as can be done.
+/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, 160 bytes back, and as little else as possible.
  *
- * All frames of the load generator look alike: opaque and queue id are searched for in a connection's first frame, and in later ones looked
- * for at the same place. It trusts that client where a broker must not, but stays inside its buffers whatever comes.
+ * All frames of the load generator look alike: opaque and queue id are searched for in a connection's first frame, and expected at the
+ * same place in later ones. It trusts that client where a broker must not, but stays inside its buffers whatever it receives.
  */
 #include "floor.h"
 
@@ -34,12 +34,12 @@
 typedef struct floor_connection {
     int fd;
     uint32_t have, capacity;
-    uint32_t opaque_at, queue_at; /* in its frames; 0: not known yet */
+    uint32_t opaque_at, queue_at; /* offsets in its frames; 0: not known yet */
     uint8_t *input;
-    uint8_t *answers; /* ANSWERS_MAX: owned where they wait for the disk, else the server's, and sent at once */
-    uint32_t owed; /* of them */
-    struct floor_connection *next; /* of all */
-    struct floor_connection *next_owed; /* of those whose answers wait for the disk */
+    uint8_t *answers; /* ANSWERS_MAX: owned if they wait for the disk; else the server's, and sent at once */
+    uint32_t owed; /* number of answers */
+    struct floor_connection *next; /* list of all connections */
+    struct floor_connection *next_owed; /* list of connections whose answers wait for the disk */
 } floor_connection;
 
 struct rp_floor {
@@ -57,7 +57,7 @@ struct rp_floor {
     rp_thread *thread;
 };
 
-/* Offset behind the first of the two texts that occurs in the header, 0 when neither does. */
+/* Returns the offset behind the first occurrence of either text in the header, 0 if there is none. */
 static uint32_t behind(const uint8_t *frame, uint32_t end, const char *text, uint32_t size, const char *other, uint32_t other_size) {
     const uint8_t *found = memmem(frame + 8, end - 8, text, size);
     if (found != NULL)
@@ -66,11 +66,11 @@ static uint32_t behind(const uint8_t *frame, uint32_t end, const char *text, uin
     return found == NULL ? 0 : (uint32_t)(found - frame) + other_size;
 }
 
-/* Finds opaque and queue id unless they are where they were in the last frame. */
+/* Finds opaque and queue id, unless they are where they were in the last frame. */
 static void locate(floor_connection *connection, const uint8_t *frame, uint32_t size) {
     uint32_t header = rp_get_u32(frame + 4) & 0xFFFFFFu;
     uint32_t end = header > size - 8 ? size : header + 8;
-    if (frame[4] != 0) { /* ROCKETMQ: the key, four bytes of size, the value */
+    if (frame[4] != 0) { /* ROCKETMQ encoding: the key, four bytes of size, the value */
         connection->opaque_at = end >= 17 ? 13 : 0;
         if (connection->queue_at + DIGITS_MAX <= end && connection->queue_at > 12 &&
             memcmp(frame + connection->queue_at - 7, "\0\1e\0\0\0", 6) == 0)
@@ -139,7 +139,7 @@ static void put_answer(floor_connection *connection, const uint8_t *frame, uint3
     (frame[4] == 0 ? put_answer_json : put_answer_binary)(target + 8, opaque, queue);
 }
 
-/* Writes all answers; the reader is the generator, which always reads: a full socket is waited for. */
+/* Writes all answers. If the socket is full it waits: the reader is the generator, which always reads. */
 static int send_answers(rp_floor *server, floor_connection *connection) {
     size_t at = 0, size = (size_t)connection->owed * ANSWER_SIZE;
     atomic_fetch_add_explicit(&server->frames, connection->owed, memory_order_relaxed);
@@ -155,7 +155,7 @@ static int send_answers(rp_floor *server, floor_connection *connection) {
     return 1;
 }
 
-/* What waits for the disk is answered when it is there. A connection that takes no answers is found out by its next event. */
+/* Syncs, then sends the answers that wait for it. A connection that cannot be written to is closed at its next event. */
 static void settle(rp_floor *server) {
     int is_synced = server->owed != NULL && rp_floor_log_sync(server->log);
     for (floor_connection *connection = server->owed; connection != NULL; connection = connection->next_owed) {
@@ -180,7 +180,7 @@ static void owe(rp_floor *server, floor_connection *connection) {
     }
 }
 
-/* 0 when the connection is to be closed. */
+/* Returns 0 if the connection is to be closed. */
 static int take_frames(rp_floor *server, floor_connection *connection) {
     uint32_t at = 0;
     while (connection->have - at >= 4) {
@@ -236,7 +236,7 @@ static void accept_one(rp_floor *server) {
 }
 
 static void drop(rp_floor *server, floor_connection *connection) {
-    settle(server); /* it may be among those who wait */
+    settle(server); /* it may be in the owed list */
     floor_connection **link = &server->connections;
     while (*link != connection)
         link = &(*link)->next;

@@ -14,7 +14,8 @@
 #include "../base/thread.h"
 #include "floor_parts.h"
 
-#define FILE_SIZE (INT64_C(64) << 20) /* the sync loop wraps here: allocated and written before, so that only data is synced */
+/* The sync loop wraps around here: allocated and written before, so that a sync has only data to write */
+#define FILE_SIZE (INT64_C(64) << 20)
 #define DISCARD_BYTES (1u << 20)
 
 static int failed_on(rp_error *error, const char *path, const char *what) {
@@ -45,7 +46,7 @@ static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t dura
     return status;
 }
 
-/* Writes data, of FILE_SIZE bytes, once over the whole file. */
+/* Writes data, FILE_SIZE bytes, over the whole file. */
 static int fill_file(int fd, uint8_t *data) {
     memset(data, 'x', FILE_SIZE);
     return rp_file_write_all(rp_file_ops_system(), fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0 ? -1 : 0;

@@ -15,21 +15,21 @@
 #define CHUNK_BYTES (INT64_C(1) << 20)
 #define PIECE_BYTES (256u << 10)
 #define AHEAD_BYTES (INT64_C(16) << 20)
-#define ALLOCATE_BYTES (INT64_C(64) << 20) /* fewer extents */
+#define ALLOCATE_BYTES (INT64_C(64) << 20) /* large, for few extents */
 
 struct rp_floor_log {
     rp_floor_kind kind;
     int fd;
     int64_t size_max;
-    uint8_t *map; /* size_max of addresses; MAP_FAILED where turns are written */
+    uint8_t *map; /* size_max of address space; MAP_FAILED for RP_FLOOR_SYNCED */
     int64_t end, zeroed_end, allocated_end;
     uint8_t *batch;
     uint32_t batch_size, batch_max;
-    uint32_t crc; /* of everything: keeps the computation alive */
-    void *zeros;  /* PIECE_BYTES of addresses over the kernel's one page of zeros */
+    uint32_t crc; /* of all frames: keeps the compiler from removing the computation */
+    void *zeros;  /* PIECE_BYTES of address space, all of it the kernel's one page of zeros */
 };
 
-/* 0: the disk is full, or fails. */
+/* Returns 0 if the disk is full, or fails. */
 static int zero_chunk(rp_floor_log *log) {
     if (log->zeroed_end + CHUNK_BYTES > log->allocated_end) {
         if (fallocate(log->fd, 0, log->allocated_end, ALLOCATE_BYTES) != 0)
@@ -43,7 +43,7 @@ static int zero_chunk(rp_floor_log *log) {
     if (log->map == MAP_FAILED)
         (void)sync_file_range(log->fd, log->zeroed_end, CHUNK_BYTES, SYNC_FILE_RANGE_WRITE);
     else
-        (void)madvise(log->map + log->zeroed_end, CHUNK_BYTES, MADV_POPULATE_WRITE); /* else each page is a fault */
+        (void)madvise(log->map + log->zeroed_end, CHUNK_BYTES, MADV_POPULATE_WRITE); /* if it fails, each page costs a fault */
     log->zeroed_end += CHUNK_BYTES;
     return 1;
 }
@@ -52,7 +52,7 @@ void rp_floor_log_step_ahead(rp_floor_log *log) {
     if (log->kind == RP_FLOOR_REUSED || (log->map != MAP_FAILED && log->zeroed_end + CHUNK_BYTES > log->size_max))
         return;
     if (log->zeroed_end - log->end <= AHEAD_BYTES - CHUNK_BYTES)
-        (void)zero_chunk(log); /* else the write finds no zeros there, and is slower */
+        (void)zero_chunk(log); /* if it fails, the write finds no allocated blocks, and is slower */
 }
 
 static int begin_again(rp_floor_log *log) {
@@ -66,7 +66,7 @@ static int begin_again(rp_floor_log *log) {
     return fdatasync(log->fd) == 0;
 }
 
-/* Every page written once. */
+/* Writes every page once. */
 static int make_ready(rp_floor_log *log) {
     int failed = posix_fallocate(log->fd, 0, log->size_max);
     errno = failed;

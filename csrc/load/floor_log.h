@@ -1,4 +1,5 @@
-/* floor_log.h: the floor's file: mapped, over and over or always new, or written and synced a turn at a time. Private to csrc/load.
+/* floor_log.h: the file of a floor server: mapped and reused, mapped and growing, or written and synced once a turn. Private to
+ * csrc/load.
  *
  * Threads  the floor's.
  */
@@ -12,14 +13,14 @@
 
 typedef struct rp_floor_log rp_floor_log;
 
-/* path is created or overwritten. size_max: where it begins again. RP_OK, RP_E_NO_MEMORY, as of errno. */
+/* path: created or overwritten. size_max: writing wraps around there. RP_OK, RP_E_NO_MEMORY, or the error of errno. */
 int rp_floor_log_open(const char *path, rp_floor_kind kind, int64_t size_max, rp_floor_log **log, rp_error *error);
 void rp_floor_log_close(rp_floor_log *log); /* NULL is allowed */
-/* Copies the frame with its CRC. 0: memory is out, or the disk is full. */
+/* Copies the frame with its CRC. Returns 0 if memory is out or the disk is full. */
 int rp_floor_log_put(rp_floor_log *log, const uint8_t *frame, uint32_t size);
-/* RP_FLOOR_SYNCED: returns when all that was put is on disk. 0: it is not, and nobody is to be answered. */
+/* RP_FLOOR_SYNCED: returns 1 when everything that was put is on disk; 0: it is not, and no frame may be answered. */
 int rp_floor_log_sync(rp_floor_log *log);
-/* A chunk of zeros more ahead of the next write, if one is missing. */
+/* Writes one more chunk of zeros ahead of the next write, if one is missing. */
 void rp_floor_log_step_ahead(rp_floor_log *log);
 
 #endif

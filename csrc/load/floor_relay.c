@@ -1,4 +1,4 @@
-/* floor_relay.c: the bare replicated send: client, master and slave in three threads that block, two TCP connections, two copies with CRC.
+/* floor_relay.c: the bare replicated send: client, master and slave in three blocking threads, two TCP connections, two copies with CRC.
  *
  *     client ── size bytes ─► master: append ── size bytes ─► slave: append
  *            ◄── 160 bytes ──                ◄── 8 bytes ────
@@ -19,13 +19,13 @@
 #include "../base/thread.h"
 #include "floor_parts.h"
 
-#define LOG_BYTES (UINT64_C(32) << 20) /* of each: all its pages are there before the first round */
+#define LOG_BYTES (UINT64_C(32) << 20) /* of each: all its pages are present before the first round */
 #define ANSWER_BYTES 160
 #define ACK_BYTES 8
 #define SIZE_MAX_BYTES (1u << 20)
 
 typedef struct replica {
-    int near_fd, far_fd; /* towards the client; towards the slave, -1 there */
+    int near_fd, far_fd; /* towards the client; towards the slave, where it is -1 */
     uint8_t *log;
     uint64_t at;
     uint32_t size, crc;
@@ -97,13 +97,13 @@ static void without_delay(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* NULL with errno. The name is gone again when this returns; the file stays as long as its map. */
+/* Returns NULL with errno. The file has no name any more when this returns; it lives as long as its mapping. */
 static uint8_t *map_logs(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
         return NULL;
-    unlink(path); /* here: what could not be opened is not ours to remove */
-    int failed = posix_fallocate(fd, 0, (off_t)(2 * LOG_BYTES)); /* leaves errno alone */
+    unlink(path); /* here, because a file that could not be opened is not ours to remove */
+    int failed = posix_fallocate(fd, 0, (off_t)(2 * LOG_BYTES)); /* does not set errno */
     void *map = failed == 0 ? mmap(NULL, 2 * LOG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) : MAP_FAILED;
     failed = failed == 0 && map == MAP_FAILED ? errno : failed;
     close(fd);
@@ -114,7 +114,7 @@ static uint8_t *map_logs(const char *path) {
     return map;
 }
 
-/* The loop between its sockets, which exist. */
+/* Runs the loop over its open sockets. */
 static int run_chain(int client_fd, replica *master, replica *slave, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error) {
     rp_thread *master_thread = NULL, *slave_thread = NULL;
     uint8_t *message = calloc(1, master->size);

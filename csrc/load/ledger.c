@@ -1,8 +1,8 @@
-/* ledger.c: a word is 0, or two side bits over the message's key (producer and sequence).
+/* ledger.c: see ledger.h. A word is 0, or two side bits above the message's key (producer and sequence).
  *
  *     63 acknowledged   62 delivered   61 a key is here   60..47 producer   46..0 sequence
  *
- * Words are atomic because sender and reader of a queue may be different workers; relaxed order is enough: a word stands for itself.
+ * Words are atomic because sender and reader of a queue may be different workers. Relaxed order is enough: a word guards no other data.
  */
 #include "ledger.h"
 
@@ -29,8 +29,8 @@ static const char file_magic[8] = {'R', 'P', 'L', 'E', 'D', 'G', 'E', 'R'};
 typedef _Atomic uint64_t word;
 
 typedef struct ledger_queue {
-    int64_t base;                    /* fixed once entries come */
-    _Atomic(word *) chunks[CHUNKS];  /* release when put, acquire when read: the words behind it are zeroed */
+    int64_t base;                    /* fixed before the first entry */
+    _Atomic(word *) chunks[CHUNKS];  /* stored with release, read with acquire: the words behind it are zeroed */
 } ledger_queue;
 
 struct rp_ledger {
@@ -62,7 +62,7 @@ uint64_t rp_ledger_run_id(const rp_ledger *ledger) { return ledger->run_id; }
 uint32_t rp_ledger_queue_count(const rp_ledger *ledger) { return ledger->queue_count; }
 void rp_ledger_set_base(rp_ledger *ledger, uint32_t queue, int64_t offset) { ledger->queues[queue].base = offset; }
 
-/* The chunk, made if need be; two threads may race to make it, the loser frees its own. */
+/* Returns the chunk, creating it if it is missing. Two threads may race to create it; the loser frees its own. */
 static word *chunk_of(ledger_queue *queue, uint64_t index) {
     _Atomic(word *) *slot = &queue->chunks[index / CHUNK_WORDS];
     word *chunk = atomic_load_explicit(slot, memory_order_acquire);
@@ -109,7 +109,7 @@ int rp_ledger_deliver(rp_ledger *ledger, uint32_t queue, int64_t offset, uint32_
     return enter(ledger, queue, offset, producer, sequence, DELIVERED);
 }
 
-/* Calls visit for each word that is not 0; stops and returns 0 when visit does. */
+/* Calls visit for each word that is not 0. If visit returns 0, stops and returns 0. */
 static int each_word(const ledger_queue *queue, int (*visit)(void *context, int64_t offset, uint64_t value), void *context) {
     for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
         word *words = atomic_load_explicit(&queue->chunks[chunk], memory_order_acquire);
@@ -183,7 +183,7 @@ int rp_ledger_save(const rp_ledger *ledger, const char *path, rp_error *error) {
         good = each_word(&ledger->queues[queue], save_word, &save);
     }
     int failed = errno;
-    if (fclose(file) != 0 && good) { /* what was still in its buffer */
+    if (fclose(file) != 0 && good) { /* writes what was still in its buffer */
         failed = errno;
         good = 0;
     }

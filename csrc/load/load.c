@@ -1,6 +1,6 @@
-/* load.c: opens a run (templates built, connections laid out), starts its workers and waits for them.
+/* load.c: see load.h. Opens a run (builds templates, distributes connections), starts its workers and waits for them.
  *
- * Producers and queues are dealt to workers in turn: sending connection i and reading connection i belong to worker i % threads,
+ * Producers and queues are assigned to workers round-robin: sending connection i and reading connection i belong to worker i % threads,
  * queue q to reading connection q % pull_connections.
  */
 #include "load.h"
@@ -22,9 +22,9 @@
 #define OUTPUT_BYTES 524288u
 #define SEND_INPUT_BYTES 65536u
 #define PULL_INPUT_BYTES 524288u
-#define PULL_REQUEST_BYTES 2048u /* two names, and less than 1 KB besides */
+#define PULL_REQUEST_BYTES 2048u /* two names, and less than 1 KB of other fields */
 
-/* All strings in one block that the run owns. */
+/* Copies all strings into one block that the run owns. */
 static int copy_strings(rp_load *load) {
     const char **fields[] = {&load->options.address,        &load->options.topic, &load->options.producer_group,
                              &load->options.consumer_group, &load->options.tags,  &load->options.ledger_path};
@@ -56,7 +56,8 @@ static int resolve_address(rp_load *load, rp_error *error) {
     if (failed != 0)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address %s cannot be resolved: %s", load->options.address,
                             gai_strerror(failed));
-    const struct addrinfo *chosen = found; /* the first of IPv4, as Java does: brokers that listen on one family only mostly have this */
+    /* Prefer the first IPv4 address, as Java does: brokers that listen on one family only mostly listen on this one. */
+    const struct addrinfo *chosen = found;
     while (chosen->ai_family != AF_INET && chosen->ai_next != NULL)
         chosen = chosen->ai_next;
     chosen = chosen->ai_family == AF_INET ? chosen : found;
@@ -120,10 +121,10 @@ static int open_connection(rp_load_worker *worker, rp_load_connection *connectio
     return RP_OK;
 }
 
-/* How many of total the worker gets when they are dealt in turn. */
+/* Returns how many of `total` the worker gets in a round-robin distribution. */
 static uint32_t share_of(uint32_t total, uint32_t worker, uint32_t workers) { return (total + workers - 1 - worker) / workers; }
 
-/* How many messages the worker may send, and how far apart in time they are due. */
+/* Sets how many messages the worker may send, and the time between them. */
 static void set_budget(rp_load_worker *worker) {
     const rp_load_options *options = &worker->load->options;
     uint64_t batches = options->count / options->batch_size;
@@ -189,7 +190,7 @@ static int open_ledger(rp_load *load, rp_error *error) {
     return load->ledger != NULL ? RP_OK : rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ledger");
 }
 
-/* Chooses what marks the run's bodies, and notes the wall clock's lead over the monotonic one. */
+/* Chooses the mark of the run's bodies, and notes the difference between wall clock and monotonic clock. */
 static void mark_run(rp_load *load) {
     rp_load_options *options = &load->options;
     load->accept_any_run = options->run_id == 0 && options->mode == RP_LOAD_PULL;
@@ -291,7 +292,7 @@ int rp_load_start(rp_load *load, rp_error *error) {
     if (load->options.duration_ms != 0)
         load->end_ns = load->measure_ns + (int64_t)load->options.duration_ms * RP_NS_PER_MS;
     atomic_store_explicit(&load->senders_active, load->options.threads, memory_order_relaxed);
-    load->running = load->options.threads; /* before any thread is there: no lock needed yet */
+    load->running = load->options.threads; /* before any thread exists, so no lock is needed */
     for (uint32_t i = 0; i < load->options.threads; i++) {
         rp_load_worker *worker = &load->workers[i];
         worker->due_start_ns = load->start_ns + (int64_t)(worker->due_step_ns / load->options.threads * i);

@@ -25,7 +25,7 @@ rp_payload *rp_payload_open(uint32_t size) {
     if (payload == NULL)
         return NULL;
     payload->size = size;
-    /* Letters, so that a dump can be read; a generator without short cycles, so that a shifted copy never matches. */
+    /* Letters, to make dumps readable, from a generator without short cycles, so that a shifted copy never matches. */
     uint64_t state = UINT64_C(0x9E3779B97F4A7C15);
     for (uint32_t i = 0; i < pattern_size + VARIANTS; i++) {
         state ^= state << 13;

@@ -1,6 +1,6 @@
-/* reader.c: pulls every queue of a connection, one request a queue, and holds what comes against what must come.
+/* reader.c: pulls every queue of a connection, one request for each, and checks what arrives.
  *
- * Checked for each record: layout, CRC, topic, queue, a queue offset one above the last, the body, its place in the ledger.
+ * Each record is checked for: layout, CRC, topic, queue, a queue offset one above the last, the body, its place in the ledger.
  * RocketMQ: PullMessageRequestHeader, PullSysFlag (5.3.3 remoting/, common/).
  */
 #include <stdio.h>
@@ -14,7 +14,8 @@
 #define PULL_SUBSCRIPTION 4
 #define REFUSALS_MAX 100
 #define REFUSED_WAIT_NS (100 * RP_NS_PER_MS)
-#define EMPTY_WAIT_NS (5 * RP_NS_PER_MS) /* for a broker that answers "nothing" at once though it was asked to hold the pull */
+/* Pause after "nothing found" from a broker that answers at once, though it was asked to hold the pull */
+#define EMPTY_WAIT_NS (5 * RP_NS_PER_MS)
 
 static void pass_end(rp_load *load, rp_load_reading *reading) {
     if (atomic_load_explicit(&reading->next_offset, memory_order_relaxed) < reading->end_offset)
@@ -27,7 +28,7 @@ static void pass_end(rp_load *load, rp_load_reading *reading) {
     }
 }
 
-/* 0 when the output has no room now. */
+/* Returns 0 if the output has no room at present. */
 static int send_pull(rp_load_connection *connection, rp_load_slot *slot) {
     const rp_load *load = connection->worker->load;
     const rp_load_options *options = &load->options;
@@ -56,7 +57,7 @@ static int send_pull(rp_load_connection *connection, rp_load_slot *slot) {
     rp_load_connection_arm_slot(connection, slot);
     int64_t size = rp_load_encode_request(target, room, options->serialize_type, RP_REQUEST_PULL, slot->opaque, fields,
                                           sizeof fields / sizeof *fields, 0);
-    if (size < 0) { /* names are bounded by open: cannot be */
+    if (size < 0) { /* cannot happen: open bounds the names */
         slot->opaque = 0;
         return 0;
     }
@@ -151,14 +152,14 @@ static void check_body(rp_load_worker *worker, rp_load_reading *reading, const r
     if (worker->measuring && worker->now_ns >= head.intended_ns && load->options.mode == RP_LOAD_BOTH)
         rp_histogram_record(worker->latency[RP_LOAD_END_TO_END], (uint64_t)(worker->now_ns - head.intended_ns));
     if (reading->pass > 0)
-        return; /* a second reading delivers again what was delivered, and begins again with each order */
+        return; /* a second reading delivers the same messages again, and starts each order again */
     if (load->options.check_order)
         check_order(worker, reading, &head, record);
     if (load->ledger != NULL)
         check_ledger(worker, &head, record);
 }
 
-/* The offset behind the record; the queue must go on without gap. */
+/* Returns the offset behind the record; the queue must continue without a gap. */
 static int64_t check_place(rp_load_worker *worker, uint32_t queue, int64_t expected, const rp_load_record *record) {
     const rp_load_options *options = &worker->load->options;
     if (record->queue_id != (int32_t)queue || record->topic.size != strlen(options->topic) ||
@@ -180,7 +181,7 @@ static int64_t check_place(rp_load_worker *worker, uint32_t queue, int64_t expec
     return record->queue_offset + 1;
 }
 
-/* All records of a response. Returns the offset the queue goes on with. */
+/* Takes all records of a response. Returns the offset at which the queue continues. */
 static int64_t take_records(rp_load_worker *worker, uint32_t queue, int64_t next, rp_slice body) {
     rp_load *load = worker->load;
     rp_load_reading *reading = &load->readings[queue];
@@ -218,8 +219,8 @@ static void wait_before_next(rp_load_worker *worker, rp_load_slot *slot, int64_t
     rp_load_worker_retry_at(worker, slot->not_before_ns);
 }
 
-/* A paced reader: a queue's next pull leaves when its share of the rate has come up to what the last one brought. The queues' first pulls
- * leave together; their second ones are spread over one share's time, or all queues would ask at once for good. */
+/* Paces a reader: a queue's next pull is due when its share of the rate has caught up with what the last one brought. The first pulls of
+ * all queues are sent together; the second ones are spread over one share's time, or all queues would ask at once for ever. */
 static void pace(rp_load_worker *worker, rp_load_slot *slot, const rp_load_reading *reading, int64_t messages) {
     const rp_load_options *options = &worker->load->options;
     if (options->mode != RP_LOAD_PULL || options->rate == 0)
@@ -254,7 +255,7 @@ void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot,
         return;
     }
     if (response->code == RP_RESPONSE_PULL_OFFSET_MOVED && announced <= next) {
-        take_refusal(worker, slot, response); /* the broker lost what this reader has seen, and would say so for ever */
+        take_refusal(worker, slot, response); /* the broker has lost what this reader has seen, and would repeat that for ever */
     } else if (response->code == RP_RESPONSE_SUCCESS) {
         worker->pull_responses++;
         int64_t before = next;
@@ -291,7 +292,7 @@ static int reading_is_done(const rp_load *load, const rp_load_reading *reading, 
                                 atomic_load_explicit(&reading->acknowledged_end, memory_order_relaxed);
 }
 
-/* RP_LOAD_PULL with a count waits for messages to come, RP_LOAD_BOTH for those acknowledged: neither for ever. */
+/* RP_LOAD_PULL with a count waits for messages that are yet to come, RP_LOAD_BOTH for those acknowledged; neither waits for ever. */
 static int waited_too_long(const rp_load_worker *worker) {
     const rp_load *load = worker->load;
     if (load->options.mode == RP_LOAD_BOTH) {

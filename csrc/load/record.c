@@ -1,4 +1,5 @@
-/* record.c: the layout is that of store/message.h; every length is checked against the record's own size, which must come out even.
+/* record.c: see record.h. The layout is that of store/message.h; every length is checked against the record's own size, which must be
+ * used up exactly.
  * RocketMQ: MessageDecoder.decode, MessageExtEncoder (5.3.3 common/message/, store/).
  */
 #include "record.h"
@@ -11,11 +12,11 @@
 #define MAGIC_V2 0xDAA320ABu
 #define SYS_FLAG_BORN_V6 0x10
 #define SYS_FLAG_STORE_V6 0x20
-#define FIXED_SIZE 91 /* everything with two IPv4 hosts, a one-byte topic size and nothing in body, topic and properties */
+#define FIXED_SIZE 91 /* with two IPv4 hosts, a one-byte topic size, and empty body, topic and properties */
 #define HOST_V4_SIZE 8
 #define HOST_V6_SIZE 20
 
-/* Both decoders return what is wrong with the record, or NULL. The first takes what lies before the body, and says where that begins. */
+/* Both decoders return what is wrong with the record, or NULL. The first decodes what lies before the body, and says where that begins. */
 static const char *decode_head(const uint8_t *data, uint64_t size, rp_load_record *record, uint32_t *body_at) {
     if (size < FIXED_SIZE)
         return "the record is shorter than its fixed part";
@@ -33,13 +34,13 @@ static const char *decode_head(const uint8_t *data, uint64_t size, rp_load_recor
     uint32_t sys_flag = rp_get_u32(data + 36);
     record->born_timestamp_ms = (int64_t)rp_get_u64(data + 40);
     uint32_t at = 48 + (sys_flag & SYS_FLAG_BORN_V6 ? HOST_V6_SIZE : HOST_V4_SIZE);
-    record->store_timestamp_ms = (int64_t)rp_get_u64(data + at); /* within the fixed part's 91 bytes: at is at most 68 */
+    record->store_timestamp_ms = (int64_t)rp_get_u64(data + at); /* within the 91 fixed bytes: at is at most 68 */
     at += 8 + (sys_flag & SYS_FLAG_STORE_V6 ? HOST_V6_SIZE : HOST_V4_SIZE) + 12;
     *body_at = at;
     return record->size < at + 4 ? "the hosts are longer than the record" : NULL;
 }
 
-/* Takes body, topic and properties, each with its size before it; `at` is where the body's size stands. */
+/* Decodes body, topic and properties, each preceded by its size; `at` is the offset of the body's size. */
 static const char *decode_texts(const uint8_t *data, uint32_t at, rp_load_record *record) {
     uint32_t body_size = rp_get_u32(data + at), topic_bytes = rp_get_u32(data + 4) == MAGIC_V1 ? 1 : 2;
     at += 4;

@@ -1,4 +1,4 @@
-/* record.h: reads the commit log records of a pull response, strictly and on its own (store/message.h is what is being tested).
+/* record.h: reads the commit log records of a pull response, strictly and with code of its own, since store/message.h is under test.
  *
  * Threads  pure. Slices point into the response.
  */
@@ -21,7 +21,7 @@ typedef struct rp_load_record {
     rp_slice properties;
 } rp_load_record;
 
-/* Decodes the record at data. RP_OK, or RP_E_CORRUPT with *cause (static storage). check_crc 0 leaves the body unread. */
+/* Decodes the record at data. RP_OK, or RP_E_CORRUPT with *cause (static storage). check_crc 0 leaves the body unchecked. */
 int rp_load_decode_record(const uint8_t *data, uint64_t size, int check_crc, rp_load_record *record, const char **cause);
 
 #endif

@@ -1,4 +1,4 @@
-/* request.c: encodes requests in both header encodings and stamps send requests out of templates.
+/* request.c: encodes requests in both header encodings, and makes send requests from templates.
  * RocketMQ: RemotingCommand.encodeHeader, RocketMQSerializable, MessageDecoder.encodeMessages (5.3.3 remoting/, common/).
  */
 #include "request.h"
@@ -15,19 +15,19 @@
 #define CLIENT_VERSION 513  /* MQVersion V5_5_0 */
 #define FRAME_SIZE_MAX 16777216u
 #define PROPERTIES_ROOM 512
-#define HEADER_ROOM 65536u  /* properties, two names and what has a fixed size, each byte six when escaped */
+#define HEADER_ROOM 65536u  /* properties, two names and fixed fields, at six bytes for each escaped byte */
 #define BORN_DIGITS 13
 #define KEY_DIGITS 32
 #define KEY_FIXED 8         /* the run; producer and sequence follow */
-#define BINARY_OPAQUE_AT 13 /* in a frame: behind its two lengths, code, language and version */
+#define BINARY_OPAQUE_AT 13 /* in a frame: behind both lengths, code, language and version */
 
-/* Placeholders of the patched values. Braces cannot occur in topic or group names, so a search finds only these. */
+/* Placeholders of the patched values. Topic and group names have no braces, so a search finds nothing else. */
 #define BORN_MARK "{{{{{born}}}}"
 #define KEY_MARK "{{{{{{{{{{{{{unique}}}}}}}}}}}}}"
 _Static_assert(sizeof BORN_MARK - 1 == BORN_DIGITS, "the mark is as long as the digits");
 _Static_assert(sizeof KEY_MARK - 1 == KEY_DIGITS, "the mark is as long as the key");
 
-/* Appends, remembering that it did not fit instead of writing past the end. */
+/* Appends; what does not fit is not written, but remembered as a failure. */
 typedef struct writer {
     uint8_t *data;
     size_t size;
@@ -124,13 +124,13 @@ struct rp_load_template { /* fixed after open */
     const rp_payload *payload;
     int32_t serialize_type;
     uint32_t size;        /* of the frame */
-    uint32_t header_size; /* frame and header lengths included: where the body begins */
+    uint32_t header_size; /* with both lengths: where the body begins */
     uint32_t opaque_at;
     uint32_t born_at;
     uint32_t key_at;      /* of a single message, from the frame's start; 0: none */
     uint32_t batch_size;
     uint32_t inner_size;    /* of one message of a batch; 0: not a batch */
-    uint32_t inner_body_at; /* from the inner message's start */
+    uint32_t inner_body_at; /* from the start of the inner message */
     uint32_t inner_key_at;  /* likewise; 0: none */
     uint8_t bytes[];
 };
@@ -140,7 +140,7 @@ static uint32_t position_of(const uint8_t *data, size_t size, const char *mark) 
     return found == NULL ? 0 : (uint32_t)(found - data);
 }
 
-/* The properties as they travel: name 1 value 2 … */
+/* The properties on the wire: name 1 value 2 … */
 static size_t make_properties(const rp_load_template_options *options, char *target, size_t target_size) {
     size_t at = 0;
     target[0] = '\0';
@@ -204,8 +204,8 @@ static void make_inner(rp_load_template *template, const rp_load_template_option
     }
 }
 
-/* Where the opaque stands in the frame. In JSON it is the last match: a field of ours before it may be called "opaque" or hold that text,
- * but the header's own member is behind extFields. */
+/* Returns the offset of the opaque in the frame. In JSON it is the last match: an earlier field may contain the same text, but the
+ * header's own member comes after extFields. */
 static uint32_t find_opaque(const rp_load_template *template) {
     static const char name[] = "\"opaque\":";
     const uint32_t size = sizeof name - 1;
@@ -217,7 +217,7 @@ static uint32_t find_opaque(const rp_load_template *template) {
     return found;
 }
 
-/* Writes the run into the key of the message, or of each message of the batch, and notes where the rest of it goes. */
+/* Writes the run into the key of the message, or of each message of a batch, and notes where the rest of the key goes. */
 static void place_keys(rp_load_template *template, const rp_load_template_options *options, char *properties, size_t properties_size) {
     char key[KEY_DIGITS + 1];
     snprintf(key, sizeof key, "%08X%024X", options->run, 0);

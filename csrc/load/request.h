@@ -1,10 +1,10 @@
-/* request.h: the frames a load run sends: any request encoded on the spot, and send requests as prebuilt templates.
+/* request.h: the frames that a load run sends: any request encoded on the spot, and send requests from prebuilt templates.
  *
- * A template is a whole frame for one queue in which only bytes of fixed width change from message to message:
+ * A template is a complete frame for one queue in which only bytes of fixed width change from message to message:
  * opaque (ten digits, or four bytes), born time stamp (13 digits), unique key (24 of its 32 digits) and the body.
  * Opaques start at RP_LOAD_OPAQUE_MIN, so that they always have ten digits.
  *
- * Threads  pure after open; a template may be used by many workers.
+ * Threads  pure after open; many workers may use a template.
  */
 #ifndef RP_LOAD_REQUEST_H
 #define RP_LOAD_REQUEST_H
@@ -29,8 +29,8 @@ typedef struct rp_load_field {
     const char *value;
 } rp_load_field;
 
-/* Writes frame length, header length and header of a request whose body of body_size bytes follows.
- * Returns the bytes written, or RP_E_TOO_LARGE when target_size does not hold them. */
+/* Writes frame length, header length and header of a request that is followed by a body of body_size bytes. Returns the bytes written;
+ * RP_E_TOO_LARGE: they do not fit into target_size. */
 int64_t rp_load_encode_request(uint8_t *target, size_t target_size, int serialize_type, int32_t code, int32_t opaque,
                                const rp_load_field *fields, uint32_t field_count, uint32_t body_size);
 
@@ -49,13 +49,13 @@ typedef struct rp_load_template_options {
     int32_t unique_key;
 } rp_load_template_options;
 
-/* RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE when the frame passes 16 MB or the properties 511 bytes. */
+/* RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE: the frame exceeds 16 MB, or the properties 511 bytes. */
 int rp_load_template_open(const rp_load_template_options *options, const rp_payload *payload, rp_load_template **template);
 void rp_load_template_close(rp_load_template *template);
 uint32_t rp_load_template_size(const rp_load_template *template); /* bytes of the whole frame */
 
-/* Writes one frame into target (rp_load_template_size bytes). head is that of its first message; the others follow in sequence.
- * born_digits are the 13 decimal digits of the born time stamp. */
+/* Writes one frame into target (rp_load_template_size bytes). head: of the first message; the others follow in sequence. born_digits:
+ * the 13 decimal digits of the born time stamp. */
 void rp_load_template_write(const rp_load_template *template, int32_t opaque, const char *born_digits, const rp_payload_head *head,
                             uint8_t *target);
 

@@ -1,4 +1,5 @@
-/* response.c: one pass over a header, no allocation. JSON is scanned as a stream of members; unknown ones are skipped whole.
+/* response.c: see response.h. One pass over a header, without allocation. JSON is scanned as a stream of members; unknown ones are
+ * skipped.
  * RocketMQ: RemotingCommand.decode, RocketMQSerializable (5.3.3 remoting/protocol/).
  */
 #include "response.h"
@@ -55,7 +56,7 @@ static int parse_int32(rp_slice text, int32_t *value) {
     return 1;
 }
 
-/* Keeps a field if it is wanted; 0 when its value is not a number. */
+/* Keeps a field if it is used. Returns 0 if its value is not a number. */
 static int take_field(rp_load_response *response, rp_slice name, rp_slice value) {
     for (size_t i = 0; i < WANTED_COUNT; i++) {
         if (name.size == wanted_fields[i].size && memcmp(name.data, wanted_fields[i].name, name.size) == 0)
@@ -74,7 +75,7 @@ static inline void skip_blanks(scanner *in) {
         in->at++;
 }
 
-/* Takes one character if it comes next. */
+/* Takes one character if it is the wanted one. */
 static inline int take(scanner *in, char wanted) {
     if (__builtin_expect(in->at < in->end && *in->at == (uint8_t)wanted, 1)) {
         in->at++;
@@ -89,12 +90,12 @@ static inline int take(scanner *in, char wanted) {
 
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
-/* The first byte that a string cannot simply go on with: a quote, a backslash or a control character; end without one.
- * Eight bytes at a time: a high bit is set where x - 1 borrows, and the lowest one set is always right. */
+/* Returns the first byte that ends a plain run of a string: a quote, a backslash or a control character; `end` if there is none. Eight
+ * bytes at a time: a high bit is set where x - 1 borrows, and the lowest one that is set is always right. */
 static inline const uint8_t *plain_end(const uint8_t *at, const uint8_t *end) {
     while (end - at >= 8) {
         uint64_t bytes;
-        memcpy(&bytes, at, sizeof bytes); /* little-endian, as all of bytes_inl.h: the first byte is the lowest */
+        memcpy(&bytes, at, sizeof bytes); /* little-endian, like all of bytes_inl.h: the first byte is the lowest */
         uint64_t quote = bytes ^ EACH_BYTE('"'), slash = bytes ^ EACH_BYTE('\\');
         uint64_t found = (((quote - EACH_BYTE(1)) & ~quote) | ((slash - EACH_BYTE(1)) & ~slash) | ((bytes - EACH_BYTE(0x20)) & ~bytes)) &
                          EACH_BYTE(0x80);
@@ -107,7 +108,7 @@ static inline const uint8_t *plain_end(const uint8_t *at, const uint8_t *end) {
     return at;
 }
 
-/* A string's inside, escapes untouched. */
+/* Takes the inside of a string, with its escapes. */
 static inline int take_string(scanner *in, rp_slice *text) {
     if (!take(in, '"'))
         return 0;
@@ -127,7 +128,7 @@ static inline int take_string(scanner *in, rp_slice *text) {
     }
 }
 
-/* A number, true, false or null, as its text. */
+/* Takes a number, true, false or null, as text. */
 static int take_word(scanner *in, rp_slice *text) {
     skip_blanks(in);
     const uint8_t *start = in->at;

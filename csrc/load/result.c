@@ -1,11 +1,11 @@
-/* result.c: adds up what the workers have counted: while they run from atomics alone, afterwards from everything. */
+/* result.c: sums up the workers' counts: from atomics alone while they run, from everything afterwards. */
 #include <stdio.h>
 #include <string.h>
 
 #include "worker.h"
 
 static int is_running(const rp_load *load) {
-    rp_load *mutable = (rp_load *)load; /* the lock is no part of what a reader sees */
+    rp_load *mutable = (rp_load *)load; /* taking the lock does not change what a reader sees */
     pthread_mutex_lock(&mutable->lock);
     int running = (int)load->running;
     pthread_mutex_unlock(&mutable->lock);
@@ -39,7 +39,7 @@ static void add_errors(rp_load_result *result, const rp_load_worker *worker) {
         while (at < result->error_code_count && result->error_codes[at].code != source->code)
             at++;
         if (at == RP_LOAD_ERROR_CODES_MAX)
-            continue; /* still in totals.errors */
+            continue; /* still counted in totals.errors */
         if (at == result->error_code_count) {
             result->error_codes[result->error_code_count++] = *source;
         } else {
@@ -116,7 +116,7 @@ static void read_latency(const rp_load *load, int kind, rp_load_latency *latency
     rp_histogram_destroy(all);
 }
 
-/* From the start of measuring to its end, or to the last event when the work was done before that. */
+/* From the start of measuring to its end, or to the last event if the work was done earlier. */
 static uint64_t measured_ns(const rp_load *load, int64_t last_ns, int64_t ended_ns) {
     int64_t end_ns = load->end_ns != 0 && ended_ns >= load->end_ns ? load->end_ns : last_ns;
     return end_ns > load->measure_ns ? (uint64_t)(end_ns - load->measure_ns) : 0;

@@ -1,7 +1,7 @@
-/* sender.c: what a sending connection writes and what an acknowledgement means.
+/* sender.c: what a sending connection writes, and what an acknowledgement does.
  *
- * Closed loop: whatever frees a slot fills it again in the same turn, so each recv is followed by one send with all new requests.
- * Open loop: request i of a worker is due at start + i * step; a request that finds no free slot keeps its due time and leaves later.
+ * Closed loop: a slot that becomes free is filled in the same turn, so each recv is followed by one send with all new requests.
+ * Open loop: request i of a worker is due at start + i * step; a request that finds no free slot keeps its due time and is sent later.
  */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static void refresh_born_digits(rp_load_worker *worker) {
     snprintf(worker->born_digits, sizeof worker->born_digits, "%013lld", (long long)(born_ms % INT64_C(10000000000000)));
 }
 
-/* One request into the output. 0 when there is no free slot or no room. */
+/* Puts one request into the output. Returns 0 if there is no free slot or no room. */
 static int send_one(rp_load_connection *connection, int64_t intended_ns) {
     rp_load_worker *worker = connection->worker;
     rp_load *load = worker->load;
@@ -71,7 +71,7 @@ int64_t rp_load_sender_next_due_ns(const rp_load_worker *worker) {
 }
 
 void rp_load_sender_pump(rp_load_worker *worker) {
-    uint32_t refused = 0; /* connections in a row that had no room: after a whole round there is none */
+    uint32_t refused = 0; /* connections in a row without room: after a whole round there is none */
     int64_t due_ns;
     while (refused < worker->sender_count && (due_ns = rp_load_sender_next_due_ns(worker)) <= worker->now_ns) {
         rp_load_connection *connection = &worker->connections[worker->due_cursor];
@@ -138,8 +138,8 @@ static int anything_was_acknowledged(const rp_load *load) {
     return 0;
 }
 
-/* Ends a run of which the server takes nothing: it is not a broker, or lets nobody write. Once it has taken something, what it refuses
- * later is what the run is to show. */
+/* Ends a run if the server accepts nothing: it is not a broker, or nobody may write. Once it has accepted something, later refusals are
+ * a result of the run. */
 static void take_refusal(rp_load_worker *worker, const rp_load_response *response) {
     rp_load *load = worker->load;
     rp_load_worker_error(worker, response->code, response->remark);

@@ -1,7 +1,7 @@
 /* worker.c: one thread of a load run: an epoll loop over its connections, and everything that happens by time.
  *
- * The loop sleeps until the next event or the next of: a due request (open loop), the start or end of measuring, a retry, a scan for
- * time-outs (every 100 ms). The last worker whose senders finish wakes all others, whose readers may then be at their end.
+ * The loop sleeps until the next event, or the next of: a due request (open loop), the start or end of measuring, a retry, a scan for
+ * time-outs (every 100 ms). The last worker whose senders finish wakes all others, whose readers may then be done.
  */
 #include "worker.h"
 
@@ -98,11 +98,11 @@ static void scan_timeouts(rp_load_worker *worker) {
             rp_load_worker_error(worker, RP_E_TIMEOUT, (rp_slice){(const uint8_t *)text, sizeof text - 1});
             rp_load_connection_end_request(connection, slot);
         }
-        rp_load_connection_event(connection, 0); /* what became free goes out again */
+        rp_load_connection_event(connection, 0); /* frees slots, which are filled again */
     }
 }
 
-/* Broken connections whose pause is over connect again; parked pulls go out. */
+/* Reconnects broken connections whose pause is over, and sends parked pulls. */
 static void run_retries(rp_load_worker *worker) {
     if (worker->now_ns < worker->next_retry_ns)
         return;
@@ -125,7 +125,7 @@ static void run_retries(rp_load_worker *worker) {
     }
 }
 
-/* 0 when this worker has nothing more to do. */
+/* Returns 0 when this worker has nothing left to do. */
 static int step(rp_load_worker *worker) {
     rp_load *load = worker->load;
     worker->now_ns = rp_load_now_ns();
@@ -151,7 +151,7 @@ static int64_t sleep_ns(const rp_load_worker *worker) {
     int64_t until_ns = worker->next_scan_ns;
     int64_t due_ns = load->options.rate > 0 ? rp_load_sender_next_due_ns(worker) : INT64_MAX;
     if (due_ns <= worker->now_ns)
-        due_ns = INT64_MAX; /* overdue: it waits for a slot, whose response is an event */
+        due_ns = INT64_MAX; /* overdue: it waits for a slot, and the response that frees one is an event */
     if (due_ns < until_ns)
         until_ns = due_ns;
     if (worker->next_retry_ns < until_ns)
@@ -166,7 +166,7 @@ static int64_t sleep_ns(const rp_load_worker *worker) {
     return until_ns > worker->now_ns ? until_ns - worker->now_ns : 0;
 }
 
-/* With nanoseconds where the kernel has epoll_pwait2 (5.11) and the container lets it through, else rounded up to milliseconds. */
+/* Waits with nanoseconds if the kernel has epoll_pwait2 (5.11) and the container allows it, else rounds up to milliseconds. */
 static int wait_for_events(const rp_load_worker *worker, struct epoll_event *events) {
     int64_t wait_ns = sleep_ns(worker);
     const struct timespec timeout = {wait_ns / RP_NS_PER_S, wait_ns % RP_NS_PER_S};

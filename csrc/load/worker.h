@@ -1,8 +1,9 @@
-/* worker.h: what the files of one load run share: the run, its workers, connections and slots. Not for other rooms.
+/* worker.h: what the files of a load run share: the run, its workers, connections and slots. Private to csrc/load.
  *
- *     load.c        opens, starts, waits, adds up          worker.c      the epoll loop and its timers
+ *     load.c        opens, starts, waits                   worker.c      the epoll loop and its timers
  *     connection.c  sockets and buffers                    sender.c      closed and open loop, acknowledgements
  *     reader.c      pulls and what they must contain       control.c     offsets, asked once before the run
+ *     result.c      sums up
  *
  * Threads  each field says: fixed (after start), worker (the owning worker's), atomic, or guarded.
  */
@@ -23,7 +24,7 @@
 #include "request.h"
 #include "response.h"
 
-#define RP_LOAD_SCAN_NS (100 * RP_NS_PER_MS) /* how often time-outs are looked for */
+#define RP_LOAD_SCAN_NS (100 * RP_NS_PER_MS) /* interval of the scans for time-outs */
 
 typedef struct rp_load_worker rp_load_worker;
 typedef struct rp_load_connection rp_load_connection;
@@ -32,14 +33,14 @@ typedef struct rp_load_connection rp_load_connection;
 typedef struct rp_load_reading {
     int64_t start_offset;             /* fixed */
     int64_t end_offset;               /* fixed: where RP_LOAD_PULL ends a queue */
-    _Atomic int64_t next_offset;      /* written by the reader; atomic for read_queue during the run */
-    _Atomic int64_t acknowledged_end; /* behind the highest acknowledged offset; senders raise it, the reader ends there */
+    _Atomic int64_t next_offset;      /* written by the reader; atomic for rp_load_read_queue during the run */
+    _Atomic int64_t acknowledged_end; /* behind the highest acknowledged offset; senders raise it, and the reader ends there */
     _Atomic uint64_t acknowledged;    /* added to by every sender */
     _Atomic uint64_t received;
     int32_t pass;                     /* worker: how often the queue has been read to its end */
     int32_t finished;                 /* worker */
     uint32_t failures;                /* worker: refusals in a row */
-    uint64_t *last_sequences;         /* worker: one behind the last of each producer; grown on demand (check_order) */
+    uint64_t *last_sequences;         /* worker: last sequence of each producer plus one; grown on demand (check_order) */
     uint32_t last_sequence_count;     /* worker */
     int32_t given_up;                 /* worker: refused too often */
 } rp_load_reading;
@@ -52,18 +53,18 @@ typedef struct rp_load_slot {
     uint64_t sequence; /* of a send's first message */
     int64_t intended_ns;
     int64_t sent_ns;
-    int64_t not_before_ns; /* a pull that waits before it is sent again; 0: it does not */
+    int64_t not_before_ns; /* when a parked pull may be sent again; 0: it is not parked */
 } rp_load_slot;
 
 enum rp_load_connection_state { RP_LOAD_BROKEN = 0, RP_LOAD_CONNECTING = 1, RP_LOAD_OPEN = 2, RP_LOAD_DEAD = 3 };
 
 struct rp_load_connection { /* all worker, once started */
     rp_load_worker *worker;
-    uint32_t index; /* the producer, or the reading connection */
+    uint32_t index; /* the producer, or the number of the reading connection */
     int is_reader;
     int fd;         /* -1 when there is none */
     int state;
-    int64_t broken_ns; /* since when it is down */
+    int64_t broken_ns; /* when it broke */
     int64_t retry_ns;
     uint8_t *input;
     uint32_t input_begin, input_end, input_capacity;
@@ -77,7 +78,7 @@ struct rp_load_connection { /* all worker, once started */
     uint32_t queue_cursor;
 };
 
-/* Written by the worker alone (plain load and store, no read-modify-write); read by progress. */
+/* Written by the worker alone (plain load and store, no read-modify-write); read by rp_load_read_progress. */
 typedef struct rp_load_counters {
     _Atomic uint64_t sent, acknowledged, errors, bytes_sent, received, bytes_received, failures;
 } rp_load_counters;
@@ -92,7 +93,7 @@ struct rp_load_worker {
     uint32_t sender_count, reader_count;
     rp_load_counters counters;
     rp_histogram *latency[RP_LOAD_LATENCY_KINDS]; /* recorded by the worker, read by anyone */
-    /* worker, read by others after it has ended: */
+    /* worker; read by others after it has ended: */
     int64_t now_ns;
     int64_t next_scan_ns, next_retry_ns;
     int64_t born_ms;
@@ -101,7 +102,7 @@ struct rp_load_worker {
     uint64_t budget;          /* messages still to send; UINT64_MAX: no limit */
     uint64_t busy_slots;      /* of the senders */
     uint64_t refusals;        /* sends answered with a code other than SUCCESS */
-    double due_step_ns;       /* open loop: between two requests of this worker */
+    double due_step_ns;       /* open loop: time between two requests of this worker */
     uint64_t due_index;
     int64_t due_start_ns;
     uint32_t due_cursor;
@@ -122,7 +123,7 @@ struct rp_load {
     rp_payload *payload;             /* fixed */
     rp_load_template **templates;    /* fixed: one a queue */
     rp_ledger *ledger;               /* NULL without one */
-    rp_load_reading *readings;       /* queue_count; what is acknowledged is counted here, too */
+    rp_load_reading *readings;       /* queue_count of them; also count what is acknowledged */
     rp_load_worker *workers;
     uint32_t started_workers;        /* owner */
     uint32_t run;                    /* fixed: low half of the run id */
@@ -131,8 +132,8 @@ struct rp_load {
     int64_t wall_offset_ms;          /* fixed: wall clock minus monotonic */
     _Atomic int stop;                /* set by anyone; workers are woken through their eventfd */
     _Atomic uint32_t senders_active; /* workers whose senders have not finished; release/acquire orders acknowledged_end before it */
-    _Atomic uint64_t received_total; /* for count in RP_LOAD_PULL */
-    _Atomic int64_t drain_ns;        /* until when readers may go on after the last send; 0 before that */
+    _Atomic uint64_t received_total; /* for the count of RP_LOAD_PULL */
+    _Atomic int64_t drain_ns;        /* until when readers may continue after the last send; 0: not set yet */
     pthread_mutex_t lock;            /* guards the two below; a leaf */
     pthread_cond_t ended;
     uint32_t running;                /* workers */
@@ -150,7 +151,7 @@ void rp_load_worker_run(void *worker);
 void rp_load_worker_wake_all(rp_load *load);
 void rp_load_worker_error(rp_load_worker *worker, int32_t code, rp_slice remark);
 void rp_load_worker_retry_at(rp_load_worker *worker, int64_t at_ns);
-/* Counts a failure of verification in *kind (a worker's field) and keeps the description of the run's first. */
+/* Adds count to *kind, a worker's counter of failed checks, and keeps the description of the run's first failure. */
 void rp_load_worker_fail(rp_load_worker *worker, uint64_t *kind, uint64_t count, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -162,24 +163,25 @@ void rp_load_connection_event(rp_load_connection *connection, uint32_t events);
 void rp_load_connection_flush(rp_load_connection *connection);
 void rp_load_connection_break(rp_load_connection *connection, int32_t code, const char *remark);
 void rp_load_connection_close(rp_load_connection *connection);
-uint8_t *rp_load_connection_room(rp_load_connection *connection, uint32_t size); /* at output's end; NULL when it does not fit now */
-rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection); /* a free one, armed; NULL when all are busy */
+/* At the end of the output; NULL: it does not fit at present */
+uint8_t *rp_load_connection_room(rp_load_connection *connection, uint32_t size);
+rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection); /* a free one, with an opaque; NULL: all are busy */
 void rp_load_connection_arm_slot(rp_load_connection *connection, rp_load_slot *slot); /* gives it a fresh opaque */
 void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot); /* answered, failed or lost */
 
 /* sender.c */
-void rp_load_sender_fill(rp_load_connection *connection);          /* closed loop: a request in every free slot */
-void rp_load_sender_pump(rp_load_worker *worker);                  /* open loop: what is due by now */
-int64_t rp_load_sender_next_due_ns(const rp_load_worker *worker);  /* INT64_MAX: nothing is */
+void rp_load_sender_fill(rp_load_connection *connection);          /* closed loop: fills every free slot with a request */
+void rp_load_sender_pump(rp_load_worker *worker);                  /* open loop: sends what is due */
+int64_t rp_load_sender_next_due_ns(const rp_load_worker *worker);  /* INT64_MAX: nothing */
 void rp_load_sender_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response);
-int rp_load_sender_done(const rp_load_worker *worker);             /* nothing more to send or to wait for */
+int rp_load_sender_done(const rp_load_worker *worker);             /* nothing left to send or to wait for */
 
 /* reader.c */
 void rp_load_reader_fill(rp_load_connection *connection);
 void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response);
 int rp_load_reader_done(rp_load_worker *worker);
 
-/* control.c: blocking; queue offsets of the topic into readings' start_offset (and end_offset). */
+/* control.c: blocks; sets start_offset (and end_offset) of the readings to the queues' offsets. */
 int rp_load_query_offsets(rp_load *load, rp_error *error);
 
 #endif

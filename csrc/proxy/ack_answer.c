@@ -33,7 +33,7 @@ static uint32_t entry_size(const rp_acked_message *message, const rp_answer_stat
            rp_protobuf_bytes_size(RESULT_HANDLE, message->handle.size) + rp_protobuf_head_size(RESULT_STATUS, size) + size;
 }
 
-/* The statuses that an answer says beside those of what failed. */
+/* The statuses of an answer besides those of failed messages: of the whole answer, and of each acknowledged message. */
 typedef struct said_statuses {
     rp_answer_status joined, ok;
 } said_statuses;

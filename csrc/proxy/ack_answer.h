@@ -1,4 +1,4 @@
-/* ack_answer.h: the AckMessageResponse that a client gets for what brokers answered. RocketMQ: AckMessageActivity (5.3.3 proxy/).
+/* ack_answer.h: the AckMessageResponse that a client gets for its brokers' answers. RocketMQ: AckMessageActivity (5.3.3 proxy/).
  * rocketpy/proxy/receiving.py makes the same bytes.
  *
  * Threads  pure functions.

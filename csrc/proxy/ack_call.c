@@ -1,9 +1,9 @@
 /* ack_call.c: AckMessage, from the client to brokers and back. RocketMQ: AckMessageActivity, ConsumerProcessor (5.3.3 proxy/).
  *
- *   its messages ── taken, all or none ──► each is a request to its broker ──► what came of each ──► the last one answers the call
+ *   its messages ── taken, all or none ──► one request each, to its broker ──► each outcome is noted ──► the last one answers the call
  *
- * A message whose invisible time is renewed is acknowledged by its handle of today, and is not renewed any more. Once a broker has been
- * asked the call stays here: what is left of it could not be Python's alone. */
+ * A message whose invisible time is renewed is acknowledged by its current handle, and its renewals end. Once a broker has been asked,
+ * the call stays here, because Python could not take over the rest of it alone. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 /* One of a call's messages. */
 typedef struct acked_one {
     struct acking *all;
-    rp_waiting_call *waiting; /* NULL: it is known what came of it */
+    rp_waiting_call *waiting; /* NULL: its outcome is known */
     rp_held_handle *held;     /* NULL: it was not renewed */
-    const rp_answer_status *failed; /* NULL: not, or not yet */
-    bool is_asked_again;      /* its broker went away */
+    const rp_answer_status *failed; /* NULL: it has not failed, at least not yet */
+    bool is_asked_again;      /* its broker was going away */
 } acked_one;
 
 typedef struct acking {
@@ -29,7 +29,7 @@ typedef struct acking {
     acked_one each[];
 } acking;
 
-/* What a message's broker is asked. */
+/* What a message's broker is asked, and where. */
 typedef struct aim {
     rp_receipt_handle handle;
     rp_slice today;
@@ -47,7 +47,7 @@ static void free_all(acking *own) {
     free(own);
 }
 
-/* Nobody has been asked. */
+/* For a call of which no broker has been asked yet. */
 static void give_back_all(rp_held_handles *held, acking *own) {
     for (uint32_t i = 0; i < own->count; i++) {
         if (own->each[i].held != NULL)
@@ -79,14 +79,16 @@ static rp_waiting_call *ask(rp_lane *lane, acked_one *one, const rp_acked_messag
 }
 
 static void note_failure(acked_one *one, const rp_answer_status *status) {
-    size_t size = offsetof(rp_answer_status, text) + status->size; /* most texts are short, and it is kept while the others wait */
+    /* Copied without the unused room: most texts are short, and it is kept while the others are awaited. */
+    size_t size = offsetof(rp_answer_status, text) + status->size;
     rp_answer_status *copy = malloc(size);
     if (copy != NULL)
         memcpy(copy, status, size);
     one->failed = copy != NULL ? copy : &no_memory;
 }
 
-/* A message that was not the first and whose broker cannot be asked: it is held as before, and its client may say so again. */
+/* Fails a message, not the first of its call, whose broker cannot be asked: it is held as before, and its client may acknowledge it
+ * again. */
 static void refuse(rp_lane *lane, acked_one *one) {
     rp_answer_status status;
     rp_answer_status_set(&status, RP_CODE_TOO_MANY_REQUESTS, "its broker could not be asked just now: say it again");
@@ -134,12 +136,12 @@ rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_gr
     return waiting;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- outcomes ---- */
 
 static void answer_call(rp_lane *lane, rp_waiting_call *waiting, acking *own) {
     const rp_answer_status *failed[RP_ACKED_MAX];
     rp_acked_messages acked;
-    rp_acked_messages_read(rp_grpc_call_message(waiting->asker), &acked); /* it could be read before */
+    rp_acked_messages_read(rp_grpc_call_message(waiting->asker), &acked); /* cannot fail: it was read before */
     for (uint32_t i = 0; i < own->count; i++)
         failed[i] = own->each[i].failed;
     uint32_t size = rp_ack_answer_size(&acked, failed);
@@ -151,7 +153,7 @@ static void answer_call(rp_lane *lane, rp_waiting_call *waiting, acking *own) {
     free_all(own);
 }
 
-/* Another one's: whose call it is is found by one that waits. */
+/* A call is found by one of its waiting requests: returns the first one left. */
 static rp_waiting_call *next_waiting(const acking *own) {
     uint32_t at = 0;
     while (own->each[at].waiting == NULL)
@@ -185,7 +187,7 @@ int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting) {
     if (one->is_asked_again)
         return 0;
     one->is_asked_again = true;
-    rp_acked_messages_read(rp_grpc_call_message(waiting->asker), &acked); /* it could be read before */
+    rp_acked_messages_read(rp_grpc_call_message(waiting->asker), &acked); /* cannot fail: it was read before */
     aimed.today = one->held != NULL ? rp_held_handle_today(one->held) : acked.messages[one - own->each].handle;
     if (!rp_receipt_handle_read(aimed.today, &aimed.handle) ||
         !rp_broker_addresses_find(lane->proxy->brokers, aimed.handle.broker, &aimed.address) ||

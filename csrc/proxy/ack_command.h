@@ -1,4 +1,4 @@
-/* ack_command.h: the ACK_MESSAGE that a broker gets for a message. RocketMQ: ConsumerProcessor (5.3.3 proxy/), AckMessageRequestHeader
+/* ack_command.h: the ACK_MESSAGE request for one message. RocketMQ: ConsumerProcessor (5.3.3 proxy/), AckMessageRequestHeader
  * (5.3.3 remoting/). rocketpy/proxy/receiving.py sends the same fields.
  *
  * Threads  pure functions.
@@ -11,13 +11,13 @@
 
 #define RP_REQUEST_ACK_MESSAGE 200051
 
-/* A command, and the topic that one of its fields points to: never copied. */
+/* A command, and the topic that one of its fields points to. Must not be copied. */
 typedef struct rp_ack_command {
     rp_command command;
     uint8_t topic[RP_RETRY_TOPIC_MAX];
 } rp_ack_command;
 
-/* today: the handle that the broker knows now; handle: the same, decoded. The fields point to all of the arguments. */
+/* today: the handle that the broker knows now; handle: the same, decoded. The fields point into all of the arguments. */
 void rp_ack_command_fill(rp_ack_command *ack, rp_slice topic, rp_slice group, rp_slice today, const rp_receipt_handle *handle);
 
 #endif

@@ -1,4 +1,4 @@
-/* acked_messages.c: see acked_messages.h. Numbers of fields are those of rocketpy/proxy/schema.py. */
+/* acked_messages.c: see acked_messages.h. Field numbers are those of rocketpy/proxy/schema.py. */
 #include "acked_messages.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* acked_messages.h: an AckMessageRequest, as far as it can be passed on without Python. RocketMQ: AckMessageActivity (5.3.3 proxy/).
  *
- * rocketpy/proxy/receiving.py is the specification. These requests are left to it: with no message or with more than RP_ACKED_MAX, for a
- * lite topic, with a long message id, or with invalid names.
+ * rocketpy/proxy/receiving.py is the specification. Requests are left to it if they have no message or more than RP_ACKED_MAX, name a
+ * lite topic, or have a long message id or an invalid name.
  *
  * Threads  pure functions. Slices point into the request.
  */
@@ -12,7 +12,7 @@
 
 #include "../base/slice.h"
 
-#define RP_ACKED_MAX 32 /* as many as are received at once */
+#define RP_ACKED_MAX 32 /* as many as one receive can bring */
 #define RP_ACKED_ID_MAX 128
 
 typedef struct rp_acked_message {
@@ -25,7 +25,7 @@ typedef struct rp_acked_messages {
     rp_acked_message messages[RP_ACKED_MAX];
 } rp_acked_messages;
 
-/* 1; 0: the request is Python's. */
+/* Returns 1; 0: the request is left to Python. */
 int rp_acked_messages_read(rp_slice request, rp_acked_messages *acked);
 
 #endif

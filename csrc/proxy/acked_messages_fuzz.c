@@ -1,8 +1,8 @@
-/* acked_messages_fuzz.c: libFuzzer target for a stranger's AckMessageRequest. Not in the library.
+/* acked_messages_fuzz.c: libFuzzer target for an untrusted AckMessageRequest. Not in the library.
  *
  * Input   a request.
- * Claims  nothing is read outside of it (it is copied to a block of its exact size), and what comes out lies inside; the request to a
- *         broker decodes to what was read of each message; an answer has the size that was said.
+ * Claims  nothing outside of it is read (it is copied to a block of its exact size), and every slice lies inside; the request to a
+ *         broker decodes to what was read of each message; an answer has the size that was announced.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void try_message(const rp_acked_messages *acked, const rp_acked_message *
     free(frame);
 }
 
-/* Each second message has failed. */
+/* Every other message has failed. */
 static void try_answer(const rp_acked_messages *acked) {
     static rp_answer_status no = {RP_CODE_INTERNAL_SERVER_ERROR, 2, "no"};
     const rp_answer_status *failed[RP_ACKED_MAX];

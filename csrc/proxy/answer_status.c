@@ -17,7 +17,7 @@ typedef struct code_name {
 } code_name;
 
 static const code_name names[RP_ANSWER_CODES] = {
-    {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"}, /* first: it stands for what is none of them */
+    {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"}, /* first: it stands for every unknown code */
     {RP_CODE_OK, "OK"},
     {RP_CODE_MULTIPLE_RESULTS, "MULTIPLE_RESULTS"},
     {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
@@ -35,7 +35,7 @@ static const code_name names[RP_ANSWER_CODES] = {
 
 typedef struct broker_code {
     int32_t code;
-    const char *name; /* what is said when the broker says nothing; others are named by their number */
+    const char *name; /* the text if the broker gives no remark */
     int32_t answer;
 } broker_code;
 
@@ -66,7 +66,7 @@ int32_t rp_answer_code_at(uint32_t place) { return names[place].code; }
 
 const char *rp_answer_code_name(int32_t code) { return names[rp_answer_code_place(code)].name; }
 
-/* NULL: it has no row. */
+/* Returns NULL if the table has no row for the code. */
 static const broker_code *find_broker_code(int32_t code) {
     for (size_t i = 0; i < sizeof broker_codes / sizeof *broker_codes; i++) {
         if (broker_codes[i].code == code)
@@ -75,7 +75,7 @@ static const broker_code *find_broker_code(int32_t code) {
     return NULL;
 }
 
-/* Puts a question mark in the place of each byte that begins no character; a last one that was cut off goes. */
+/* Replaces each byte that begins no character by a question mark; if the text is cut, an incomplete last character is dropped. */
 static void mend(rp_answer_status *status, bool is_cut) {
     for (uint32_t at = 0; at < status->size;) {
         int is_whole;

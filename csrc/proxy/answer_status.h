@@ -1,6 +1,6 @@
-/* answer_status.h: what became of a call, in the codes of gRPC clients. RocketMQ: ResponseBuilder (5.3.3 proxy/grpc/v2/common/).
+/* answer_status.h: the outcome of a call, in the codes of gRPC clients. RocketMQ: ResponseBuilder (5.3.3 proxy/grpc/v2/common/).
  *
- * The same as rocketpy/proxy/status.py, as far as calls are answered without Python.
+ * The same as rocketpy/proxy/status.py, for the calls that are answered without Python.
  *
  * Threads  pure functions.
  */
@@ -12,7 +12,7 @@
 #include "../base/slice.h"
 #include "../remoting/command.h"
 
-#define RP_STATUS_TEXT_MAX 4096u /* bytes of a Status' message: longer remarks of brokers are cut */
+#define RP_STATUS_TEXT_MAX 4096u /* bytes of a Status's message: longer remarks of brokers are cut */
 
 /* apache.rocketmq.v2.Code */
 enum rp_answer_code {
@@ -34,7 +34,7 @@ enum rp_answer_code {
 
 #define RP_ANSWER_CODES 14
 
-/* Codes of a broker's answer to a send that it has stored. */
+/* Codes by which a broker says that it has stored a message. */
 enum rp_stored_code {
     RP_STORED = 0,
     RP_STORED_FLUSH_DISK_TIMEOUT = 10,
@@ -43,12 +43,12 @@ enum rp_stored_code {
 };
 
 typedef struct rp_answer_status {
-    int32_t code; /* rp_answer_code */
+    int32_t code; /* of rp_answer_code */
     uint32_t size;
     uint8_t text[RP_STATUS_TEXT_MAX];
 } rp_answer_status;
 
-/* Returns the name of a code, which is also the message of a Status without a text; for any other number INTERNAL_SERVER_ERROR. Static
+/* Returns the name of a code, which is also the message of a Status without a text; INTERNAL_SERVER_ERROR for an unknown code. Static
  * storage. */
 const char *rp_answer_code_name(int32_t code);
 /* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them; other numbers have INTERNAL_SERVER_ERROR's. */
@@ -56,13 +56,14 @@ uint32_t rp_answer_code_place(int32_t code);
 int32_t rp_answer_code_at(uint32_t place);
 /* Sets the code, with its name as the text. */
 void rp_answer_status_name(rp_answer_status *status, int32_t code);
-/* Sets code and text. format is printf's; a long text is cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
+/* Sets code and text. format is printf's. A long text is cut between two characters at RP_STATUS_TEXT_MAX; bytes that are not UTF-8 are
+ * replaced. */
 void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
 /* Sets the status that corresponds to a broker's error answer. */
 void rp_answer_status_of(rp_answer_status *status, const rp_command *answer);
 
 uint32_t rp_answer_status_size(const rp_answer_status *status);
-/* Writes a protobuf Status; returns the place behind it. */
+/* Writes a protobuf Status; returns the end of what was written. */
 uint8_t *rp_answer_status_write(const rp_answer_status *status, uint8_t *target);
 
 #endif

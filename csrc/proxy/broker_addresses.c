@@ -14,13 +14,13 @@
 
 typedef struct known_broker {
     struct known_broker *next;
-    rp_slice name;      /* behind it */
-    rp_address address; /* size 0: it is not known */
+    rp_slice name;      /* stored behind it */
+    rp_address address; /* size 0: not known */
 } known_broker;
 
 struct rp_broker_addresses {
     pthread_mutex_t lock; /* a leaf */
-    uint32_t count;       /* lock, as the buckets */
+    uint32_t count;       /* guarded by lock, like the buckets */
     known_broker *buckets[BUCKETS];
 };
 
@@ -45,7 +45,7 @@ void rp_broker_addresses_destroy(rp_broker_addresses *addresses) {
     free(addresses);
 }
 
-/* Where it is linked, or would be; locked. */
+/* Returns the link to the broker, or where it would be linked. Called with the lock held. */
 static known_broker **find(rp_broker_addresses *addresses, rp_slice name) {
     known_broker **link = &addresses->buckets[rp_hash_bytes(name.data, name.size, HASH_SEED) % BUCKETS];
     while (*link != NULL && !rp_slice_equals((*link)->name, name))
@@ -62,7 +62,7 @@ static known_broker *make(rp_slice name) {
     return made;
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static int put(rp_broker_addresses *addresses, rp_slice name, const rp_address *address) {
     known_broker **link = find(addresses, name);
     if (*link == NULL) {

@@ -25,7 +25,7 @@ static bool read_digest(rp_slice digits, uint8_t digest[RP_SHA1_SIZE]) {
     return true;
 }
 
-/* What stands before the first of a mark; *rest is what stands behind it, and has no data when there is none. */
+/* Returns the text before the first mark; *rest becomes the text behind it, with data NULL if there is no mark. */
 static rp_slice cut(rp_slice text, char mark, rp_slice *rest) {
     const uint8_t *found = text.size > 0 ? memchr(text.data, mark, text.size) : NULL;
     if (found == NULL) {

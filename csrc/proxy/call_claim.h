@@ -1,8 +1,8 @@
 /* call_claim.h: reads which user a gRPC call claims to come from, and decides whether it may be answered natively. RocketMQ:
  * DefaultAuthenticationContextBuilder (5.3.3 auth/authentication/builder/).
  *
- * Read as by rocketpy/proxy/claims.py: authorization: MQv2-HMAC-SHA1 Credential=USER/…, SignedHeaders=…, Signature=HEX, of
- * x-mq-date-time.
+ * Reads the same form as rocketpy/proxy/claims.py: authorization: MQv2-HMAC-SHA1 Credential=USER/…, SignedHeaders=…, Signature=HEX,
+ * where the signature is over x-mq-date-time.
  *
  * Threads  the reactor's.
  */
@@ -13,9 +13,9 @@
 #include "../base/sha1.h"
 #include "../grpc/grpc.h"
 
-/* Reads the user and the bytes of the signature. 1; 0: the header is absent, or has another form. */
+/* Reads the user and the bytes of the signature. Returns 1; 0: the header is absent or has another form. */
 int rp_call_claim_read(rp_slice authorization, rp_slice *user, uint8_t digest[RP_SHA1_SIZE]);
-/* 1 if the gate admits the call: it has proven its user, who has these rights. With a gate of NULL every call is admitted. */
+/* Returns 1 if the gate admits the call: its user is proven and has all of these rights. A NULL gate admits every call. */
 int rp_call_is_admitted(const rp_gate *gate, const rp_reactor *reactor, const rp_grpc_call *call, const rp_asked_right *rights,
                         uint32_t count);
 

@@ -10,11 +10,11 @@
 #include "proxy.h"
 
 typedef struct rp_call_times {
-    _Atomic uint64_t total_ns[RP_PROXY_CODES], classes[RP_PROXY_CODES][RP_PROXY_CLASSES]; /* figures, so relaxed */
+    _Atomic uint64_t total_ns[RP_PROXY_CODES], classes[RP_PROXY_CODES][RP_PROXY_CLASSES]; /* statistics, so relaxed */
 } rp_call_times;
 
 void rp_call_times_add(rp_call_times *times, int32_t code, int64_t took_ns);
-/* Adds what was counted of the code at the place to *sum, whose code is set. */
+/* Adds the times of the code at this place to *sum, and sets its code. */
 void rp_call_times_sum(const rp_call_times *times, uint32_t place, rp_proxy_times *sum);
 
 #endif

@@ -1,6 +1,6 @@
-/* calls.h: what the files of the proxy share: the lane of each reactor, and how the calls of each method go to a broker and back. C only.
+/* calls.h: what the files of the proxy share: one lane per reactor, and how the calls of each method go to a broker and back. C only.
  *
- * Threads  everything of a lane is its reactor's; figures are read by any thread.
+ * Threads  a lane belongs to its reactor; statistics are read by any thread.
  */
 #ifndef RP_PROXY_CALLS_H
 #define RP_PROXY_CALLS_H
@@ -24,22 +24,23 @@ enum rp_way { RP_WAY_ERRAND = RP_PROXY_METHODS, RP_WAY_BURIAL, RP_WAYS };
 
 typedef struct rp_lane {
     rp_upstreams *upstreams; /* fixed after open */
-    struct rp_proxy *proxy; /* the same */
-    _Atomic uint64_t passed[RP_PROXY_METHODS], answered, punted, errands, failed_errands; /* figures, so relaxed */
+    struct rp_proxy *proxy; /* likewise */
+    _Atomic uint64_t passed[RP_PROXY_METHODS], answered, punted, errands, failed_errands; /* statistics, so relaxed */
     rp_call_times times[RP_PROXY_METHODS];
 } rp_lane;
 
 struct rp_proxy {
-    rp_send_rules rules; /* fixed after open, as what follows */
+    rp_send_rules rules; /* fixed after open, like all below */
     rp_receive_rules receive_rules;
-    uint32_t receives_max; /* if so many calls wait in a lane, receives are left to Python: the rest is kept for calls that end soon */
-    int32_t methods[RP_PROXY_METHODS]; /* their places in the port's table */
+    /* When this many calls wait in a lane, receives are left to Python: the other places are kept for calls that end soon. */
+    uint32_t receives_max;
+    int32_t methods[RP_PROXY_METHODS]; /* their places in the port's method table */
     uint32_t reactors;
     const rp_clock *clock;
     const rp_gate *gate;
     const rp_signer *signer;
     rp_route_table *routes;
-    rp_route_table *readings; /* by topic and group */
+    rp_route_table *readings; /* routes by topic and group */
     rp_known_clients *clients;
     rp_broker_addresses *brokers;
     rp_held_handles *held;
@@ -48,14 +49,14 @@ struct rp_proxy {
     rp_lane lanes[];
 };
 
-/* send_call.c, ack_call.c, change_call.c and receive_call.c, one for each method: */
+/* send_call.c, ack_call.c, change_call.c and receive_call.c, one function per method: */
 
 /* Sends the call to a broker. Returns the call that waits for the answer; NULL: the call is left to Python. client_id names the caller. */
 rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
-/* Answers the client with the broker's answer or, in its place, with a status. */
+/* Answers the client: with the broker's answer, or with a status in place of one. */
 void rp_send_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_ack_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_change_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
@@ -64,29 +65,29 @@ void rp_send_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_s
 void rp_ack_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
-/* The broker goes away without having handled the request. Returns 1 if it is asked again, 0 if the call ends. */
+/* The broker is going away and has not handled the request. Returns 1 if another request was sent, 0 if the call ends. */
 int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
-/* The call is left to Python after all: gives back what was taken for it. */
+/* Gives back what the call took out of rp_held_handles or allocated, because Python answers it after all. */
 void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
-/* The client no longer waits, and the broker's answer is dropped; but a receive's messages are put back when they arrive. */
+/* The client no longer waits. The broker's answer is dropped; only the messages of a receive are put back when they arrive. */
 void rp_ack_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_leave(rp_waiting_call *waiting);
-/* Refuses a receive at once, without asking a broker: its client does not take what it was sent already. */
+/* Refuses a receive without asking a broker, because its client does not take what it has already been sent. */
 void rp_receive_call_refuse(rp_lane *lane, rp_grpc_call *call);
 
 /* errands.c: */
 
-/* A message about which the proxy sends its broker a request of its own. The texts are copied where they are needed for longer. */
+/* A message about which the proxy sends its broker a request of its own accord. Texts that are needed for longer are copied. */
 typedef struct rp_errand {
     rp_slice group, topic, handle, message_id;
 } rp_errand;
 
-/* A request that cannot be sent or fails is counted: the message comes again when its invisible time is over. */
-void rp_errand_put_back(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* it comes again soon */
+/* A request that cannot be sent, or fails, is counted: the message then comes again when its invisible time is over. */
+void rp_errand_put_back(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* makes it visible again soon */
 void rp_errand_ack(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand);
-void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* a dead letter, and acknowledged then */
+void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* makes it a dead letter, then acknowledges it */
 void rp_errand_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_errand_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_burial_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
@@ -94,12 +95,12 @@ void rp_burial_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_stat
 
 /* proxy.c: */
 
-/* Signs the command if the proxy signs, and sends it to the broker. NULL: the call is left to Python. */
+/* Signs the command if the proxy signs, and sends it to the broker. Returns NULL if it could not be sent. */
 rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns);
-/* Returns room for an answer of size bytes, to be ended by rp_lane_end_answer; NULL: no memory, and the call has been ended. */
+/* Returns room for an answer of `size` bytes, to be finished by rp_lane_end_answer; NULL: out of memory, and the call has been ended. */
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size);
 void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size);
-/* Counts the code that the call is answered with. */
+/* Counts the code with which the call is answered, and the time that it took. */
 void rp_lane_count_answer(rp_lane *lane, const rp_grpc_call *call, int32_t method, int32_t code);
 void rp_lane_count(_Atomic uint64_t *figure);
 

@@ -26,7 +26,7 @@ static uint8_t *put_text(uint8_t *at, rp_slice text) {
     return at + text.size + 1;
 }
 
-/* It begins where the message lies, as the broker has popped it once more. */
+/* Writes the new handle. It starts at the message's own offset, since the broker has popped just this one again. */
 static uint32_t write_handle(const rp_receipt_handle *handle, int64_t pop_ms, int64_t invisible_ms, int64_t revive_queue, uint8_t *target) {
     uint8_t *at = put_text(target, handle->offset);
     at = put_number(put_number(put_number(at, pop_ms), invisible_ms), revive_queue);

@@ -1,4 +1,4 @@
-/* change_answer.h: the ChangeInvisibleDurationResponse that a client gets for what a broker answered.
+/* change_answer.h: the ChangeInvisibleDurationResponse that a client gets for a broker's answer.
  * RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/). rocketpy/proxy/receiving.py makes the same bytes.
  *
  * Threads  pure functions.
@@ -9,7 +9,7 @@
 #include "answer_status.h"
 #include "receipt_handle.h"
 
-/* A status, and where that is OK the handle of from now on. */
+/* A status and, if it is OK, the handle that is valid from now on. */
 typedef struct rp_change_answer {
     rp_answer_status status;
     uint32_t handle_size;

@@ -1,7 +1,8 @@
-/* change_call.c: ChangeInvisibleDuration, from the client to a broker and back. RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/).
+/* change_call.c: ChangeInvisibleDuration, from the client to a broker and back. RocketMQ: ChangeInvisibleDurationActivity (5.3.3
+ * proxy/).
  *
- * If the proxy renews the message's invisible time, it stops doing so, whatever comes of this call: from now on the client says how long it
- * needs. */
+ * If the proxy was renewing the message's invisible time, it stops for good, whatever becomes of this call: from now on the client says
+ * how long it needs. */
 #include "../base/clock_inl.h"
 #include "calls.h"
 #include "change_answer.h"
@@ -32,7 +33,7 @@ rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp
     }
     if (waiting != NULL) {
         waiting->taken = taken;
-        waiting->noted = today; /* of the call's message, or of what is taken: both live as long as the call waits */
+        waiting->noted = today; /* points into the call's message or into `taken`: both live as long as the call waits */
     } else if (taken != NULL) {
         rp_held_handles_give_back(proxy->held, taken);
     }
@@ -59,7 +60,7 @@ void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer
 void rp_change_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response) {
     rp_receipt_handle handle;
     rp_change_answer answer;
-    rp_receipt_handle_read(waiting->noted, &handle); /* it could be read before */
+    rp_receipt_handle_read(waiting->noted, &handle); /* cannot fail: it was read before */
     rp_change_answer_of(&answer, &handle, response);
     answer_with(lane, waiting, &answer);
 }

@@ -1,4 +1,4 @@
-/* changed_message.c: see changed_message.h. Numbers of fields are those of rocketpy/proxy/schema.py. */
+/* changed_message.c: see changed_message.h. Field numbers are those of rocketpy/proxy/schema.py. */
 #include "changed_message.h"
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* changed_message.h: a ChangeInvisibleDurationRequest, as far as it can be passed on without Python.
  * RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/).
  *
- * rocketpy/proxy/receiving.py is the specification. These are left to it: times that are not allowed, lite topics, requests to suspend, and
- * invalid names and handles.
+ * rocketpy/proxy/receiving.py is the specification. Requests are left to it if their time is not allowed, they name a lite topic, ask to
+ * suspend, or have an invalid name or handle.
  *
  * Threads  pure functions. Slices point into the request.
  */
@@ -18,7 +18,7 @@ typedef struct rp_changed_message {
     int64_t invisible_ms;
 } rp_changed_message;
 
-/* 1; 0: the request is Python's. invisible_max_ms 0: there is no most. */
+/* Returns 1; 0: the request is left to Python. invisible_max_ms 0: no maximum. */
 int rp_changed_message_read(rp_slice request, int64_t invisible_max_ms, rp_changed_message *changed);
 
 #endif

@@ -10,7 +10,7 @@
 #include "received_message.h"
 #include "tag_filter.h"
 
-#define PREFIX 5u /* of a message, by gRPC */
+#define PREFIX 5u /* gRPC's, of a message */
 
 /* A message that is for this client. */
 typedef struct said_message {
@@ -18,19 +18,19 @@ typedef struct said_message {
     rp_slice handle;
 } said_message;
 
-/* What a client has been told, until it has taken that. Behind it lie the messages, and behind these the texts. */
+/* What a client has been sent, until it has taken it. The array of messages follows, then the texts that the slices point to. */
 typedef struct delivery {
     rp_slice client_id, group, topic;
     int32_t is_renewed;
     uint32_t count;
-    uint64_t size; /* of all that was said */
+    uint64_t size; /* bytes of the whole answer */
     struct {
-        uint64_t end; /* of its message in that */
+        uint64_t end; /* where its message ends in the answer */
         rp_slice handle;
     } messages[];
 } delivery;
 
-/* ---- messages that go another way than to the client ---- */
+/* ---- messages that do not reach the client ---- */
 
 static void put_back(rp_lane *lane, const rp_receive *own, rp_slice handle) {
     const rp_errand errand = {own->group, own->topic, handle, {NULL, 0}};
@@ -46,7 +46,8 @@ void rp_delivery_put_all_back(rp_lane *lane, const rp_receive *own, rp_pop_answe
         put_back(lane, own, (rp_slice){popped.handle, popped.handle_size});
 }
 
-/* Brokers compare the hashes of tags: what has another tag is acknowledged here. What was tried too often is a dead letter. */
+/* Brokers filter by the hashes of tags, so a message with another tag of the same hash is acknowledged here. A message that has been
+ * tried too often becomes a dead letter. */
 static bool is_for(rp_lane *lane, const rp_receive *own, const rp_popped_message *popped) {
     const rp_errand errand = {own->group, own->topic, {popped->handle, popped->handle_size}, popped->shown.message_id};
     if (own->filter.data != NULL && !rp_tag_filter_takes(own->filter, popped->shown.tag)) {
@@ -72,7 +73,7 @@ static bool say(rp_grpc_call *call, const rp_answer_status *status) {
     return true;
 }
 
-/* told: what its client is to take, whose size is complete now; NULL: nothing is watched. */
+/* told: the delivery to watch until the client has taken it, whose size is complete now; NULL: none. */
 static void end_call(rp_lane *lane, rp_grpc_call *call, int32_t code, delivery *told) {
     static const char no_memory[] = "memory is out";
     uint8_t *target = rp_grpc_call_reserve(call, RP_DELIVERED_SIZE_MAX);
@@ -89,11 +90,11 @@ static void end_call(rp_lane *lane, rp_grpc_call *call, int32_t code, delivery *
 }
 
 void rp_delivery_refuse(rp_lane *lane, rp_grpc_call *call, const rp_answer_status *status) {
-    say(call, status); /* without memory for it there is none for the end either, which says so */
+    say(call, status); /* if this fails for want of memory, so does end_call, which reports it */
     end_call(lane, call, status->code, NULL);
 }
 
-/* What is for this client, into *said; how many. It points into the arena. */
+/* Collects the messages that are for this client in *said, and returns their number. Their bytes lie in the arena. */
 static uint32_t sort_out(rp_lane *lane, const rp_receive *own, rp_pop_answer *answer, said_message *said) {
     rp_arena *arena = rp_reactor_arena(own->reactor);
     int64_t now_ms = rp_clock_wall_ms(lane->proxy->clock);
@@ -113,13 +114,14 @@ static uint32_t sort_out(rp_lane *lane, const rp_receive *own, rp_pop_answer *an
         const rp_held_message held = {
             {own->client_id, own->group, each->handle}, own->topic, popped.shown.message_id, now_ms, popped.attempts};
         if (own->is_renewed)
-            rp_held_handles_hold_received(lane->proxy->held, &held); /* else it is not renewed, and comes again when its time is over */
+            /* If this fails, it is not renewed, and comes again when its time is over. */
+            rp_held_handles_hold_received(lane->proxy->held, &held);
         count++;
     }
     return count;
 }
 
-/* NULL: memory is out, and what is not taken comes again when its time is over. */
+/* NULL: out of memory; then messages that are not taken come again when their time is over. */
 static delivery *make_delivery(const rp_receive *own, const said_message *said, uint32_t count) {
     size_t texts = own->client_id.size + own->group.size + own->topic.size;
     for (uint32_t i = 0; i < count; i++)
@@ -137,7 +139,7 @@ static delivery *make_delivery(const rp_receive *own, const said_message *said, 
     return made;
 }
 
-/* Says the status and as many messages as there is memory for, and puts back the others. How many. */
+/* Sends the status and as many messages as there is memory for, puts back the others, and returns the number sent. */
 static uint32_t say_messages(rp_lane *lane, const rp_receive *own, rp_grpc_call *call, const rp_answer_status *status,
                              const said_message *said, uint32_t count) {
     uint32_t told = 0;
@@ -185,7 +187,7 @@ void rp_delivery_begin(rp_lane *lane, const rp_receive *own, rp_grpc_call *call,
     end_call(lane, call, status.code, watch(own, call, said, told, rp_received_status_size(&status)));
 }
 
-/* ---- behind the answer ---- */
+/* ---- after the answer ---- */
 
 void rp_delivery_end(rp_lane *lane, rp_reactor *reactor, void *watched, uint64_t untaken_bytes) {
     delivery *told = watched;

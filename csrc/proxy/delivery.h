@@ -15,14 +15,14 @@
 #include "calls.h"
 #include "popped_message.h"
 
-/* Who receives, and what: as long as a broker is waited for. */
+/* The receiver of a call and what it asked for; lives while a broker's answer is awaited. */
 typedef struct rp_receive {
     rp_reactor *reactor;
-    rp_slice client_id, group, topic, broker, filter; /* filter: by tags, which are compared here; data NULL: none */
+    rp_slice client_id, group, topic, broker, filter; /* filter: a tag expression to compare here; data NULL: none */
     int32_t is_renewed, retries;
 } rp_receive;
 
-/* Answers the call by the messages, or by a status in their place. */
+/* Answers the call with the messages, or with a status in place of them. */
 void rp_delivery_begin(rp_lane *lane, const rp_receive *own, rp_grpc_call *call, rp_pop_answer *answer);
 void rp_delivery_refuse(rp_lane *lane, rp_grpc_call *call, const rp_answer_status *status);
 /* Puts all messages back because the client is gone. */

@@ -1,7 +1,7 @@
-/* errands.c: requests that the proxy sends to brokers of its own accord, about messages that it popped: to have them come again soon, to
- * acknowledge them, to make them dead letters. RocketMQ: ReceiveMessageResponseStreamWriter, ConsumerProcessor (5.3.3 proxy/).
+/* errands.c: requests that the proxy sends to brokers of its own accord, about messages that it popped: to make them visible again soon,
+ * to acknowledge them, or to make them dead letters. RocketMQ: ReceiveMessageResponseStreamWriter, ConsumerProcessor (5.3.3 proxy/).
  *
- * Nobody waits for the answers: those that say no are counted, and the message comes again when its invisible time is over. */
+ * No client waits for the answers: failures are counted, and the message comes again when its invisible time is over. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,11 +51,11 @@ void rp_errand_ack(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) 
     ask(lane, reactor, &handle, &ack.command, RP_WAY_ERRAND);
 }
 
-/* ---- dead letters: first the broker has the message sent back, then it is acknowledged ---- */
+/* ---- dead letters: the broker moves the message to the dead-letter topic, then it is acknowledged ---- */
 
 typedef struct burial {
     rp_reactor *reactor;
-    rp_errand errand; /* its texts lie behind it */
+    rp_errand errand; /* its texts are stored behind it */
 } burial;
 
 static burial *copy_of(const rp_errand *errand, rp_reactor *reactor) {
@@ -75,7 +75,7 @@ static void fill_send_back(rp_command *command, const rp_errand *errand, const r
     rp_broker_command_begin(command, REQUEST_SEND_BACK, RP_SERIALIZE_JSON);
     rp_broker_command_add(command, "offset", handle->log_offset);
     rp_broker_command_add(command, "group", errand->group);
-    rp_broker_command_add_text(command, "delayLevel", "-1"); /* to the dead letters at once */
+    rp_broker_command_add_text(command, "delayLevel", "-1"); /* straight to the dead-letter topic */
     rp_broker_command_add(command, "originMsgId", errand->message_id);
     rp_broker_command_add(command, "originTopic", topic);
     rp_broker_command_add_text(command, "unitMode", "false");
@@ -99,7 +99,7 @@ void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand)
         free(kept);
 }
 
-/* ---- what became of them ---- */
+/* ---- outcomes ---- */
 
 void rp_errand_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response) {
     (void)waiting;

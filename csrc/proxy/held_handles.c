@@ -11,28 +11,28 @@
 #include "../base/slice_inl.h"
 
 #define BUCKETS 65536u
-#define CLOCK_LEAP_MS 60000 /* held so much later than now: the clock was turned back */
+#define CLOCK_LEAP_MS 60000 /* a message held this much later than now: the clock was turned back */
 #define HASH_SEED UINT64_C(0x9E3779B97F4A7C15)
 
 struct rp_held_handle {
     rp_held_handle *next;
     uint64_t hash;
-    rp_held_key key; /* its texts lie behind it */
-    uint8_t *today;  /* NULL: the first one still */
+    rp_held_key key; /* its texts are stored behind it */
+    uint8_t *today;  /* NULL: still the first handle */
     uint32_t today_size;
     int state; /* RP_HELD or RP_HELD_RENEWED */
-    /* Of one that was received natively; its texts lie behind those of the key: */
+    /* For one that was received natively; the texts lie behind those of the key: */
     rp_slice topic, message_id;
     int64_t since_ms;
     int32_t attempts;
-    bool is_untold; /* Python has not heard of it: it is in the list */
+    bool is_untold; /* Python has not heard of it: it is in the untold list */
     rp_held_handle *older, *newer;
 };
 
 struct rp_held_handles {
     pthread_mutex_t lock; /* a leaf */
-    uint32_t count;       /* lock, as what follows */
-    rp_held_handle *oldest, *newest; /* those that Python has not heard of */
+    uint32_t count;       /* guarded by lock, like all below */
+    rp_held_handle *oldest, *newest; /* the untold list: messages that Python has not heard of */
     rp_held_handle *buckets[BUCKETS];
 };
 
@@ -68,7 +68,7 @@ static int is_same(const rp_held_key *left, const rp_held_key *right) {
            rp_slice_equals(left->group, right->group);
 }
 
-/* Where it is linked, or would be; locked. */
+/* Returns the link to the message, or where it would be linked. Called with the lock held. */
 static rp_held_handle **find(rp_held_handles *handles, const rp_held_key *key, uint64_t hash) {
     rp_held_handle **link = &handles->buckets[hash % BUCKETS];
     while (*link != NULL && ((*link)->hash != hash || !is_same(&(*link)->key, key)))
@@ -92,7 +92,7 @@ static rp_held_handle *copy_message(const rp_held_message *message, uint64_t has
     return made;
 }
 
-/* ---- those that Python has not heard of; locked ---- */
+/* ---- the untold list; called with the lock held ---- */
 
 static void list_untold(rp_held_handles *handles, rp_held_handle *held) {
     held->older = handles->newest;
@@ -106,9 +106,9 @@ static void unlist_untold(rp_held_handles *handles, rp_held_handle *held) {
     *(held->newer != NULL ? &held->newer->older : &handles->newest) = held->older;
 }
 
-/* ---- into the table, and out of it ---- */
+/* Called with the lock held. */
 
-/* Locked. */
+/* Called with the lock held. */
 static void link_at(rp_held_handles *handles, rp_held_handle **link, rp_held_handle *held) {
     *link = held;
     handles->count++;
@@ -116,7 +116,7 @@ static void link_at(rp_held_handles *handles, rp_held_handle **link, rp_held_han
         list_untold(handles, held);
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static rp_held_handle *unlink_at(rp_held_handles *handles, rp_held_handle **link) {
     rp_held_handle *gone = *link;
     *link = gone->next;

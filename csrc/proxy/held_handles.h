@@ -1,14 +1,14 @@
-/* held_handles.h: messages that push consumers work on and whose invisible time the proxy renews, each with the handle that it has now.
+/* held_handles.h: the messages in work at push consumers whose invisible time the proxy renews, each with its current handle.
  * RocketMQ: ReceiptHandleGroup (5.3.3 proxy/common/).
  *
- *   received: held ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
+ *   received: held ── due: Python renews it, the handle changes ── acknowledged: taken, by one caller alone
  *
- * rocketpy/proxy/renewals.py decides when to renew. What has to be one step is here, because acknowledgements come on other threads. While
- * a renewal is under way nobody can take the message; calls that want to are left to Python, which waits for the renewal. Python hears of a
- * message that was received natively only when it has been here for a while: most are acknowledged before.
+ * rocketpy/proxy/renewals.py decides when to renew. Here is what must be atomic, because acknowledgements come on other threads. While a
+ * renewal is under way nobody can take the message; calls that want to are left to Python, which waits for the renewal. Python hears of
+ * a message that was received natively only when it has been here for a while, since most are acknowledged before that.
  *
- * Threads  any; one lock, a leaf, for a look-up and copies.
- * Owns     copies of all texts. A handle that was taken is the taker's.
+ * Threads  any; one lock, a leaf, held for a look-up and copies.
+ * Owns     copies of all texts. A handle that was taken belongs to the taker.
  * Bounds   RP_HELD_HANDLES_MAX.
  */
 #ifndef RP_PROXY_HELD_HANDLES_H
@@ -23,7 +23,7 @@
 typedef struct rp_held_handles rp_held_handles;
 typedef struct rp_held_handle rp_held_handle;
 
-/* What a message is found by. */
+/* Identifies a held message. */
 typedef struct rp_held_key {
     rp_slice client_id;
     rp_slice group;
@@ -36,15 +36,15 @@ enum rp_held_state {
     RP_HELD_RENEWED = 2  /* a renewal is under way */
 };
 
-rp_held_handles *rp_held_handles_create(void); /* NULL: memory is out */
+rp_held_handles *rp_held_handles_create(void); /* NULL: out of memory */
 void rp_held_handles_destroy(rp_held_handles *handles);
 
-/* What Python is to know of one that was received natively. */
+/* What Python needs to know of a message that was received natively. */
 typedef struct rp_held_message {
     rp_held_key key;
     rp_slice topic, message_id;
     int64_t since_ms;
-    int32_t attempts; /* how often it came before */
+    int32_t attempts; /* how often it was delivered before */
 } rp_held_message;
 
 /* RP_OK, also if it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
@@ -54,7 +54,7 @@ int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_messag
 /* Returns the oldest message that Python has not heard of, if it came before before_ms; from now on Python counts as having heard of it.
  * A copy, to be freed by free(); NULL: there is none, or no memory. */
 rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms);
-int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
+int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* of rp_held_state */
 /* Begins a renewal. 1; 0: it is not held, or is being renewed already. */
 int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key);
 /* Ends a renewal; `today` is the new handle, size 0: the old one stays. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY: the old one stays. */
@@ -66,6 +66,6 @@ void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken);
 int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key);
 
 rp_slice rp_held_handle_today(const rp_held_handle *taken);
-void rp_held_handle_free(rp_held_handle *taken); /* NULL is nothing */
+void rp_held_handle_free(rp_held_handle *taken); /* NULL is allowed */
 
 #endif

@@ -13,13 +13,13 @@
 
 typedef struct known_client {
     struct known_client *next;
-    rp_slice id; /* behind it */
+    rp_slice id; /* stored behind it */
     int64_t reserve_ms;
 } known_client;
 
 struct rp_known_clients {
     pthread_mutex_t lock; /* a leaf */
-    uint32_t count;       /* lock, as the buckets */
+    uint32_t count;       /* guarded by lock, like the buckets */
     known_client *buckets[BUCKETS];
 };
 
@@ -30,7 +30,7 @@ rp_known_clients *rp_known_clients_create(void) {
     return clients;
 }
 
-/* Locked, or nobody else's. */
+/* Called with the lock held, or with no other user left. */
 static void drop(rp_known_clients *clients, known_client **link) {
     known_client *gone = *link;
     *link = gone->next;
@@ -49,7 +49,7 @@ void rp_known_clients_destroy(rp_known_clients *clients) {
     free(clients);
 }
 
-/* Where it is linked, or would be; locked. */
+/* Returns the link to the client, or where it would be linked. Called with the lock held. */
 static known_client **find(rp_known_clients *clients, rp_slice id) {
     known_client **link = &clients->buckets[rp_hash_bytes(id.data, id.size, HASH_SEED) % BUCKETS];
     while (*link != NULL && !rp_slice_equals((*link)->id, id))
@@ -57,7 +57,7 @@ static known_client **find(rp_known_clients *clients, rp_slice id) {
     return link;
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static int put(rp_known_clients *clients, rp_slice id, int64_t reserve_ms) {
     known_client **link = find(clients, id);
     if (*link == NULL) {

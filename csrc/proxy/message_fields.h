@@ -1,4 +1,4 @@
-/* message_fields.h: numbers of the fields of apache.rocketmq.v2.Message and what is in it, those of rocketpy/proxy/schema.py. */
+/* message_fields.h: the field numbers of apache.rocketmq.v2.Message and the messages inside it, as in rocketpy/proxy/schema.py. */
 #ifndef RP_PROXY_MESSAGE_FIELDS_H
 #define RP_PROXY_MESSAGE_FIELDS_H
 

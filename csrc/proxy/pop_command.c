@@ -3,11 +3,11 @@
 
 #include "broker_command_inl.h"
 
-#define FROM_END 1 /* a new group begins with what comes after it */
+#define FROM_END 1 /* a new group starts with messages that arrive after it */
 
 void rp_pop_command_fill(rp_pop_command *pop, const rp_received_request *received, int64_t polling_ms, int64_t now_ms, int is_orderly) {
     rp_command *command = &pop->command;
-    rp_broker_command_begin(command, RP_REQUEST_POP_MESSAGE, RP_SERIALIZE_JSON); /* the binary encoding has no such numbers */
+    rp_broker_command_begin(command, RP_REQUEST_POP_MESSAGE, RP_SERIALIZE_JSON); /* the binary encoding has no numbers for these fields */
     rp_broker_command_add(command, "consumerGroup", received->group);
     rp_broker_command_add(command, "topic", received->topic);
     rp_broker_command_add_text(command, "queueId", "-1");

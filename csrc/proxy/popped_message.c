@@ -12,7 +12,7 @@
 #include "protobuf.h"
 
 #define QUEUE_MARK_SIZE (2u + 2 * RP_DECIMAL_SIZE_MAX + 1) /* "qo" QUEUE "%" OFFSET */
-#define MENDED_TIMES 3u                                    /* the bytes of U+FFFD, which may stand for a single one */
+#define MENDED_TIMES 3u                                    /* growth at most: U+FFFD has three bytes, and may replace a single one */
 
 static bool read_i64(const rp_command *response, const char *name, int64_t *value) {
     rp_slice text = rp_command_field(response, name);
@@ -24,7 +24,7 @@ static rp_slice info_of(const rp_command *response, const char *name) {
     return text.data != NULL ? text : (rp_slice){(const uint8_t *)"", 0};
 }
 
-/* Takes what stands before the first of a mark, or all of it, off the front of *text. */
+/* Removes the text before the first mark, or all of it, from the front of *text and returns it. */
 static rp_slice take_until(rp_slice *text, uint8_t mark) {
     const uint8_t *found = text->size > 0 ? memchr(text->data, mark, text->size) : NULL;
     uint32_t size = found != NULL ? (uint32_t)(found - text->data) : text->size, taken = found != NULL ? size + 1 : size;
@@ -33,7 +33,7 @@ static rp_slice take_until(rp_slice *text, uint8_t mark) {
     return part;
 }
 
-/* The value of the last row with this kind and mark among rows "KIND MARK VALUE;"; data NULL: there is none. */
+/* Returns the value of the last row "KIND MARK VALUE;" with this kind and mark; data NULL: none. */
 static rp_slice value_of(rp_slice rows, uint8_t kind, rp_slice mark) {
     rp_slice found = {NULL, 0};
     while (rows.size > 0) {
@@ -45,7 +45,7 @@ static rp_slice value_of(rp_slice rows, uint8_t kind, rp_slice mark) {
     return found;
 }
 
-/* Every value is a number that fits. */
+/* Whether every value is a number that fits. */
 static bool are_numbers(rp_slice rows) {
     while (rows.size > 0) {
         rp_slice row = take_until(&rows, ';'), first = row;
@@ -58,7 +58,7 @@ static bool are_numbers(rp_slice rows) {
     return true;
 }
 
-/* Counts the messages; false: not all of them can be read, or they are too many. */
+/* Counts the messages; false: some cannot be read, or there are too many. */
 static bool count_records(rp_pop_answer *answer) {
     rp_message message;
     rp_slice rest = answer->records;
@@ -85,9 +85,9 @@ int rp_pop_answer_read(rp_pop_answer *answer, const rp_command *response, rp_sli
            are_numbers(answer->counts) && count_records(answer);
 }
 
-/* ---- a message of it ---- */
+/* ---- one message ---- */
 
-/* Replaces what is no UTF-8 by U+FFFD, as Java's decoder does. */
+/* Replaces bytes that are not UTF-8 by U+FFFD, as Java's decoder does. */
 static bool mend(rp_slice *text, rp_arena *arena) {
     uint8_t *mended = rp_arena_take(arena, (size_t)MENDED_TIMES * text->size), *at = mended;
     if (mended == NULL)
@@ -124,7 +124,7 @@ static int64_t number_of(rp_slice text, int64_t otherwise) {
     return text.data != NULL && rp_slice_to_i64(text, &number) == RP_OK ? number : otherwise;
 }
 
-/* Makes the handle from what the answer says about the message's queue. */
+/* Makes the handle of a message that carries none, from what the answer says about its queue. */
 static uint8_t *write_own_handle(const rp_pop_answer *answer, const rp_message *stored, uint8_t *at) {
     uint8_t kind = kind_of(stored->topic), queue[RP_DECIMAL_SIZE_MAX];
     rp_slice mark = {queue, (uint32_t)(rp_decimal(queue, stored->queue_id) - queue)};
@@ -167,7 +167,7 @@ static void write_place_id(rp_popped_message *popped) {
     popped->shown.message_id = (rp_slice){popped->place_id, (uint32_t)(end - popped->place_id)};
 }
 
-/* How often the message came before: by the answer's count for the message, else for its queue, else by what is stored with it. */
+/* How often the message was delivered before: the answer's count for it, else the one for its queue, else what is stored with it. */
 static int32_t attempts_of(const rp_pop_answer *answer, const rp_message *stored) {
     uint8_t kind = kind_of(stored->topic), text[QUEUE_MARK_SIZE] = "qo";
     uint8_t *queue_end = rp_decimal(text + 2, stored->queue_id), *end = queue_end;

@@ -1,8 +1,8 @@
-/* popped_message_fuzz.c: libFuzzer target for a broker's answer to a pop, whose records hold what strangers have sent, and for a consumer's
+/* popped_message_fuzz.c: libFuzzer target for a broker's answer to a pop, whose records hold untrusted messages, and for a consumer's
  * requests. Not in the library.
  *
  * Input   records of the commit log; the same bytes are read as a ReceiveMessageRequest and a ChangeInvisibleDurationRequest.
- * Claims  nothing is read outside of it (it is copied to a block of its exact size); a message is as large as was said, and its
+ * Claims  nothing outside of it is read (it is copied to a block of its exact size); a message has the size that was announced, and its
  *         response can be read to its end.
  */
 #include <stdlib.h>

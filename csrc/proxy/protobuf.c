@@ -12,7 +12,7 @@
 
 enum duration_field { DURATION_SECONDS = 1, DURATION_NANOS = 2 };
 
-/* RP_OK, RP_E_PROTOCOL. */
+/* Returns RP_OK or RP_E_PROTOCOL. */
 static int take_varint(rp_slice *message, uint64_t *value) {
     uint64_t taken = 0;
     for (uint32_t at = 0; at < message->size && at < RP_VARINT_SIZE_MAX; at++) {

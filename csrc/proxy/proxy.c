@@ -1,4 +1,4 @@
-/* proxy.c: see proxy.h: which call goes which way, and what becomes of it. */
+/* proxy.c: see proxy.h. Dispatches calls to their methods, and brokers' answers and failures back to the calls. */
 #include "proxy.h"
 
 #include <errno.h>
@@ -13,16 +13,18 @@
 
 _Static_assert(RP_PROXY_CODES == RP_ANSWER_CODES, "a counter for each code");
 
-/* What a method does; its row is its place in rp_proxy_method, behind which those of errands are. */
+/* The functions of a method. Rows are in the order of rp_proxy_method, then those of errands. */
 typedef struct way {
-    const char *request; /* what brokers are asked, as rocketpy/remoting/codes.py calls it */
+    const char *request; /* the request that brokers get, by its name in rocketpy/remoting/codes.py */
     rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
     void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
     void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
-    int (*again)(rp_lane *lane, rp_waiting_call *waiting); /* its broker goes away; NULL: undone, it is Python's, who asks once more */
+    /* Its broker is going away; NULL: it is undone and left to Python, which asks again. */
+    int (*again)(rp_lane *lane, rp_waiting_call *waiting);
     void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
-    void (*drop)(rp_lane *lane, rp_waiting_call *waiting); /* its client waits no more, nor does anybody */
-    void (*leave)(rp_waiting_call *waiting);               /* or the answer is waited for all the same; NULL: no */
+    void (*drop)(rp_lane *lane, rp_waiting_call *waiting); /* its client no longer waits, and the answer is dropped */
+    /* Instead of drop: its client no longer waits, but the answer is still awaited; NULL: use drop. */
+    void (*leave)(rp_waiting_call *waiting);
 } way;
 
 static void do_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
@@ -80,7 +82,7 @@ static void on_answer(void *context, rp_waiting_call *waiting, const rp_command 
     ways[waiting->method].answer(context, waiting, response);
 }
 
-/* In the words of rocketpy/remoting/client.py. */
+/* Fills in the text, worded as by rocketpy/remoting/client.py. */
 static void fill_failure(rp_answer_status *status, const rp_upstream_failure *failure, const char *request, int64_t timeout_ms) {
     char address[RP_ADDRESS_TEXT_MAX];
     rp_address_text(&failure->address, address);
@@ -100,7 +102,7 @@ static void fill_failure(rp_answer_status *status, const rp_upstream_failure *fa
 
 static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstream_failure *failure) {
     const way *its = &ways[waiting->method];
-    if (failure->fault == RP_UPSTREAM_LEAVES && waiting->asker != NULL) { /* it has not handled the request */
+    if (failure->fault == RP_UPSTREAM_LEAVES && waiting->asker != NULL) { /* the broker has not handled the request */
         if (its->again == NULL) {
             its->undo(context, waiting);
             rp_grpc_call_punt(waiting->asker);
@@ -117,7 +119,7 @@ static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstrea
 
 /* ---- calls ---- */
 
-/* What a client calls itself; without data: it does not, or not in letters of which each is one byte. */
+/* Returns the client's id; data NULL: it gave none, or one with characters of more than one byte. */
 static rp_slice client_of(const rp_grpc_call *call) {
     rp_slice id = rp_grpc_call_metadata(call, "x-mq-client-id");
     bool is_bare = id.size > 0 && id.data[0] != ' ' && id.data[id.size - 1] != ' ';
@@ -172,7 +174,7 @@ static void on_delivered(void *context, rp_reactor *reactor, void *watched, uint
 
 /* ---- the reactor's hooks ---- */
 
-/* Brokers ask nothing that could not be left unanswered: who consumes is not known here. */
+/* Requests from brokers are ignored: they ask about consumers, which are not known here, and can do without an answer. */
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
     (void)context, (void)reactor, (void)connection, (void)command, (void)resubmitted;
     return RP_HANDLED;

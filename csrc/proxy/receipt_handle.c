@@ -15,7 +15,7 @@ _Static_assert(RP_RETRY_TOPIC_MAX == RP_RETRY_PREFIX_SIZE + RP_GROUP_CHARACTERS_
 
 enum part { PART_START, PART_POP, PART_INVISIBLE, PART_REVIVE, PART_KIND, PART_BROKER, PART_QUEUE, PART_OFFSET, PART_LOG_OFFSET, PARTS };
 
-/* How many parts there are between single blanks; 0: of no text, or too many. */
+/* Splits the text at single blanks and returns the number of parts; 0: a part is empty, or there are too many. */
 static uint32_t split(rp_slice text, rp_slice parts[PARTS]) {
     uint32_t count = 0, begin = 0;
     if (text.size == 0)
@@ -31,7 +31,7 @@ static uint32_t split(rp_slice text, rp_slice parts[PARTS]) {
     return count;
 }
 
-/* A whole number as it is written: no sign but of one below zero, no zero in front. */
+/* Whether the text is a whole number in canonical form: no sign but a minus, no leading zero. */
 static bool is_number(rp_slice text) {
     uint32_t first = text.size > 0 && text.data[0] == '-', digits = text.size - first;
     if (digits == 0 || digits > DIGITS_MAX || (text.data[first] == '0' && text.size > 1))
@@ -66,7 +66,7 @@ int rp_receipt_handle_read(rp_slice text, rp_receipt_handle *handle) {
     int64_t pop_ms, invisible_ms;
     if (!is_one || rp_slice_to_i64(parts[PART_POP], &pop_ms) != RP_OK || rp_slice_to_i64(parts[PART_INVISIBLE], &invisible_ms) != RP_OK)
         return 0;
-    handle->visible_ms = pop_ms + invisible_ms; /* of eighteen digits each */
+    handle->visible_ms = pop_ms + invisible_ms; /* cannot overflow: each has eighteen digits at most */
     handle->kind = (uint8_t)(parts[PART_KIND].data[0] - '0');
     handle->broker = parts[PART_BROKER];
     handle->queue_id = parts[PART_QUEUE];

@@ -1,8 +1,8 @@
-/* receive_call.c: ReceiveMessage, from the client to a broker, and what becomes of it. RocketMQ: ReceiveMessageActivity, ConsumerProcessor
- * (5.3.3 proxy/).
+/* receive_call.c: ReceiveMessage, from the client to a broker and back. RocketMQ: ReceiveMessageActivity, ConsumerProcessor (5.3.3
+ * proxy/).
  *
  *   asked ─┬─ answered: delivery.h
- *          └─ its client is gone, or takes nothing: the answer is waited for, and everything in it put back */
+ *          └─ its client is gone, or takes nothing: the answer is still awaited, and all its messages are put back */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "pop_command.h"
 
 #define NO_DEADLINE_MS 30000 /* of a client that sets none */
-#define POLL_MARGIN_MS 2000  /* so much longer than its poll a broker may take to answer, however soon the client gives up */
+#define POLL_MARGIN_MS 2000  /* how much longer than the poll a broker may take to answer, however soon the client gives up */
 #define PATIENCE_MAX_MS 60000
 #define TOO_MUCH "too much waits for this client to take it"
 
@@ -83,7 +83,7 @@ rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, r
     return waiting;
 }
 
-/* ---- what becomes of it ---- */
+/* ---- outcomes ---- */
 
 static void fill_status(rp_answer_status *status, const rp_command *response) {
     if (response->code == POLLING_FULL)

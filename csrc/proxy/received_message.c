@@ -1,6 +1,6 @@
-/* received_message.c: see received_message.h. Numbers of fields are those of rocketpy/proxy/schema.py.
+/* received_message.c: see received_message.h. Field numbers are those of rocketpy/proxy/schema.py.
  *
- * The system properties are written into the arena first, because their size stands before them. */
+ * The system properties are written into the arena first, because their size comes before them. */
 #include "received_message.h"
 
 #include <stdbool.h>
@@ -19,9 +19,9 @@
 #define ENCODING_GZIP 2
 #define ATTEMPTS_MAX (INT32_MAX - 1)
 #define TIME_MIN_MS INT64_C(-62135596800000)
-#define TIME_MAX_MS INT64_C(253402300799999) /* what a Timestamp can say */
+#define TIME_MAX_MS INT64_C(253402300799999) /* the latest that a Timestamp can hold */
 #define WHOLE_DIGITS_MAX 19u
-#define SYSTEM_SIZE 1024u /* of the system properties without the texts that come from the message */
+#define SYSTEM_SIZE 1024u /* of the system properties, without the texts that come from the message */
 
 enum response_field { RESPONSE_STATUS = 1, RESPONSE_MESSAGE = 2, RESPONSE_DELIVERED = 3 };
 enum resource_field { RESOURCE_NAME = 2 };
@@ -30,7 +30,7 @@ enum message_type { TYPE_NORMAL = 1, TYPE_FIFO = 2, TYPE_DELAY = 3, TYPE_TRANSAC
 
 /* ---- parts ---- */
 
-/* Writes a text even if it is empty, but not one that is absent. */
+/* Writes a text even if it is empty, unless it is absent. */
 static uint8_t *put_text(uint8_t *at, uint32_t number, rp_slice text) {
     if (text.data == NULL)
         return at;
@@ -86,7 +86,7 @@ static int64_t type_of(const rp_shown_properties *shown) {
     return shown->lite_topic.data != NULL ? TYPE_LITE : TYPE_NORMAL;
 }
 
-/* "1.2.3.4" or "[::1]" and perhaps ":5" of what is stored as address and port; its size. */
+/* Writes a host that is stored as address and port as "1.2.3.4" or "[::1]", with ":5" behind it if wanted; returns its size. */
 static uint32_t write_host(rp_slice host, bool with_port, char text[RP_ADDRESS_TEXT_MAX]) {
     rp_address address = {.size = (uint8_t)(host.size - 4)};
     memcpy(address.bytes, host.data, address.size);
@@ -97,7 +97,7 @@ static uint32_t write_host(rp_slice host, bool with_port, char text[RP_ADDRESS_T
     return (uint32_t)(with_port ? strlen(text) : (size_t)(end - text));
 }
 
-/* False: the text is no whole number, or has more than WHOLE_DIGITS_MAX digits. */
+/* False: the text is not a whole number, or has more than WHOLE_DIGITS_MAX digits. */
 static bool read_whole(rp_slice text, uint64_t *number) {
     *number = 0;
     for (uint32_t at = 0; at < text.size; at++) {
@@ -131,7 +131,7 @@ static uint8_t *put_priority(uint8_t *at, rp_slice priority) {
     return read_whole(priority, &number) && number <= INT32_MAX ? put_present(at, SYSTEM_PRIORITY, (int64_t)number) : at;
 }
 
-/* ---- what the proxy says of a message ---- */
+/* ---- system properties ---- */
 
 static uint8_t *put_system(uint8_t *at, const rp_popped_message *popped, int64_t now_ms) {
     const rp_message *stored = &popped->stored;
@@ -155,9 +155,9 @@ static uint8_t *put_system(uint8_t *at, const rp_popped_message *popped, int64_t
     return put_priority(put_text(at, SYSTEM_LITE_TOPIC, shown->lite_topic), shown->priority);
 }
 
-/* ---- what its producer has said ---- */
+/* ---- the producer's properties ---- */
 
-/* Consumers are not shown properties with reserved names, but for these two. */
+/* Of the properties with reserved names, consumers are shown only these two. */
 static bool is_shown(rp_slice name) {
     return !rp_sent_name_is_reserved(name) || rp_slice_is(name, "__SHARDINGKEY") || rp_slice_is(name, "TRACE_CONTEXT");
 }

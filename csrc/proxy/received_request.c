@@ -1,4 +1,4 @@
-/* received_request.c: see received_request.h. Numbers of fields are those of rocketpy/proxy/schema.py. */
+/* received_request.c: see received_request.h. Field numbers are those of rocketpy/proxy/schema.py. */
 #include "received_request.h"
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ enum endpoints_field { ENDPOINTS_SCHEME = 1, ENDPOINTS_ADDRESSES = 2 };
 enum address_field { ADDRESS_HOST = 1, ADDRESS_PORT = 2 };
 enum filter_field { FILTER_TYPE = 1, FILTER_EXPRESSION = 2 };
 
-/* ---- what has to be whole, though nobody reads it ---- */
+/* ---- fields that must be well-formed, though nothing uses them ---- */
 
 static bool check_address(rp_slice address) {
     rp_protobuf_field field;
@@ -51,7 +51,7 @@ static bool check_endpoints(rp_slice endpoints) {
     return status == 0;
 }
 
-/* Numbers of types, of which those that there are have one byte each. */
+/* Checks packed message types: the known ones have one byte each. */
 static bool check_packed(rp_slice packed) {
     uint32_t at = 0;
     while (at < packed.size && packed.data[at] < 0x80)
@@ -59,7 +59,7 @@ static bool check_packed(rp_slice packed) {
     return at == packed.size;
 }
 
-/* ---- what is read ---- */
+/* ---- fields that are used ---- */
 
 static bool read_text(const rp_protobuf_field *field, rp_slice *text) {
     *text = field->bytes;
@@ -111,7 +111,7 @@ static bool read_queue(rp_slice queue, rp_received_request *received) {
     return status == 0;
 }
 
-/* A number of an enum or an int32 that is not below 0. */
+/* An enum or an int32 of at least 0. */
 static bool read_number(const rp_protobuf_field *field, uint64_t *number) {
     *number = field->value;
     return field->wire_type == RP_WIRE_VARINT && field->value <= INT32_MAX;
@@ -130,7 +130,7 @@ static bool read_filter(rp_slice filter, rp_received_request *received) {
     return status == 0 && type <= FILTER_SQL;
 }
 
-/* How often fields came of which two would be joined. */
+/* How often fields have come that protobuf would merge if they were repeated. */
 typedef struct counts {
     uint32_t groups, queues, filters, invisible, polling;
 } counts;
@@ -160,7 +160,7 @@ static bool read_field(const rp_protobuf_field *field, rp_received_request *rece
     }
 }
 
-/* Of visible letters and blanks, with a tag in it where it is of tags, and of one letter at least where it is SQL. */
+/* Whether all characters are visible ASCII or blanks, and it has a tag, or for SQL any character. */
 static bool is_filter(rp_slice filter, bool is_sql) {
     if (filter.size > RP_FILTER_SIZE_MAX)
         return false;

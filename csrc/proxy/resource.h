@@ -1,6 +1,6 @@
 /* resource.h: which names of topics and groups clients may use. RocketMQ: TopicValidator, Validators (5.3.3 common/, client/).
  *
- * The same as rocketpy/proxy/validation.py, but for the words about what is wrong.
+ * The same rules as rocketpy/proxy/validation.py, without its error texts.
  *
  * Threads  pure functions.
  */
@@ -12,7 +12,7 @@
 #define RP_TOPIC_CHARACTERS_MAX 127
 #define RP_GROUP_CHARACTERS_MAX 120
 
-/* A Resource's name. 1; 0: it is no Resource. */
+/* Reads the name of a protobuf Resource. Returns 1; 0: it is malformed. */
 int rp_resource_read(rp_slice resource, rp_slice *name);
 int rp_resource_is_topic(rp_slice name);
 int rp_resource_is_group(rp_slice name);

@@ -16,14 +16,14 @@
 typedef struct known_route {
     struct known_route *next;
     rp_slice key;
-    rp_route route; /* its arrays and their texts lie behind it */
-    bool is_asked;  /* a call was given to Python, so that it asks again */
+    rp_route route; /* its arrays and their texts are stored behind it */
+    bool is_asked;  /* a call was left to Python, which then asks for the route again */
 } known_route;
 
 struct rp_route_table {
     pthread_mutex_t lock; /* a leaf */
     uint32_t topics_max;  /* fixed */
-    uint32_t count;       /* lock, as what follows */
+    uint32_t count;       /* guarded by lock, like all below */
     uint64_t turns;
     known_route *buckets[BUCKETS];
 };
@@ -51,7 +51,7 @@ void rp_route_table_destroy(rp_route_table *table) {
     free(table);
 }
 
-/* Where the key's route is linked, or would be. */
+/* Returns the link to the key's route, or where it would be linked. */
 static known_route **find(rp_route_table *table, rp_slice key) {
     known_route **link = &table->buckets[rp_hash_bytes(key.data, key.size, HASH_SEED) % BUCKETS];
     while (*link != NULL && !rp_slice_equals((*link)->key, key))
@@ -164,7 +164,7 @@ uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets) {
     for (;;) {
         state = UINT64_C(2862933555777941757) * state + 1;
         uint32_t divisor = (uint32_t)(state >> 33) + 1u;
-        if (divisor == UINT32_C(1) << 31) /* Java's int is negative then */
+        if (divisor == UINT32_C(1) << 31) /* Java's int is negative here */
             return candidate;
         double following = (candidate + 1) / (divisor / 0x1p31);
         if (!(following < buckets))
@@ -173,7 +173,7 @@ uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets) {
     }
 }
 
-/* Whether a message may go by the route; one of those past its first age may not. */
+/* Whether a message may use the route. After the route's first age the first message may not. */
 static bool is_fresh(known_route *known, int64_t now_ns) {
     if (now_ns < known->route.ask_again_ns)
         return true;

@@ -7,7 +7,7 @@
 enum response_field { RESPONSE_STATUS = 1, RESPONSE_ENTRIES = 2 };
 enum entry_field { ENTRY_STATUS = 1, ENTRY_MESSAGE_ID = 2, ENTRY_TRANSACTION_ID = 3, ENTRY_OFFSET = 4, ENTRY_RECALL_HANDLE = 5 };
 
-/* A field that is a text; else nothing, as gRPC could not say it. */
+/* Returns a text field; empty if it is not UTF-8, which gRPC could not carry. */
 static rp_slice text_of(const rp_command *response, const char *name) {
     rp_slice text = rp_command_field(response, name);
     return text.data != NULL && rp_protobuf_is_text(text) ? text : (rp_slice){NULL, 0};
@@ -31,7 +31,7 @@ static void fill_stored(rp_send_answer *answer, const rp_command *response, rp_s
     answer->recall_handle = text_of(response, "recallHandle");
 }
 
-/* It is stored, and perhaps not as safely as it was to be. */
+/* Fills in an answer for a message that is stored, but not as safely as configured. */
 static void fill_unsafe(rp_send_answer *answer, int32_t code, const char *send_status) {
     answer->has_entry = 1;
     answer->offset = 0;

@@ -1,4 +1,4 @@
-/* send_answer.h: the SendMessageResponse that a client gets for what a broker answered.
+/* send_answer.h: the SendMessageResponse that a client gets for a broker's answer.
  * RocketMQ: SendMessageActivity.convertToSendMessageResponse, ProducerProcessor (5.3.3 proxy/). rocketpy/proxy/sending.py makes the same
  * bytes.
  *
@@ -9,14 +9,15 @@
 
 #include "answer_status.h"
 
-/* What is written: a status, and perhaps the entry of a message. Texts point into the broker's answer; request is the client's. */
+/* What is written: a status, and perhaps an entry for a message. Texts point into the broker's answer, `request` into the client's
+ * request. */
 typedef struct rp_send_answer {
     rp_answer_status status;
-    rp_answer_status entry_status; /* where has_entry */
+    rp_answer_status entry_status; /* if has_entry */
     int32_t has_entry;
     int64_t offset;
-    uint32_t ids_size; /* of the request's messages */
-    rp_slice request, transaction_id, recall_handle; /* request data NULL: they are not named */
+    uint32_t ids_size; /* size of the ids of the request's messages */
+    rp_slice request, transaction_id, recall_handle; /* request: data NULL if the entry has no ids */
 } rp_send_answer;
 
 void rp_send_answer_of(rp_send_answer *answer, const rp_command *response, rp_slice request);

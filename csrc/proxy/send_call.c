@@ -11,7 +11,7 @@
 
 #define NO_DEADLINE_NS (30000 * RP_NS_PER_MS) /* of a client that sets none */
 
-/* The address without its port, as rocketpy/proxy/context.py has it. */
+/* The address without its port, in the form of rocketpy/proxy/context.py. */
 static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX]) {
     rp_address_text(address, text);
     char *end = strrchr(text, ':');
@@ -19,10 +19,10 @@ static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX
     return (rp_slice){(const uint8_t *)text + is_bracketed, (uint32_t)(end - text) - 2u * is_bracketed};
 }
 
-/* What one call sends, and what of it lies in the reactor's arena. */
+/* What one call sends; its texts lie in the reactor's arena. */
 typedef struct outgoing {
     rp_sent_message first;
-    rp_slice group; /* by which its queue is found */
+    rp_slice group; /* the message group, which determines the queue */
     rp_slice properties, batch;
 } outgoing;
 

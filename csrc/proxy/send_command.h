@@ -1,7 +1,7 @@
-/* send_command.h: the SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE, that a broker gets for a gRPC client's messages. RocketMQ: ProducerProcessor
+/* send_command.h: the SEND_MESSAGE_V2 or SEND_BATCH_MESSAGE request for a gRPC client's messages. RocketMQ: ProducerProcessor
  * (5.3.3 proxy/), SendMessageRequestHeaderV2 (5.3.3 remoting/).
  *
- * rocketpy/proxy/sending.py sends the same fields; here they are in the binary encoding, which costs brokers less.
+ * Sends the same fields as rocketpy/proxy/sending.py, but in the binary encoding, which is cheaper for brokers.
  *
  * Threads  pure functions.
  */
@@ -15,7 +15,7 @@
 #define RP_REQUEST_SEND_MESSAGE_V2 310
 #define RP_REQUEST_SEND_BATCH_MESSAGE 320
 
-/* A command, and the numbers that its fields point to: never copied. */
+/* A command, and the numbers that its fields point to. Must not be copied. */
 typedef struct rp_send_command {
     rp_command command;
     uint8_t queue_id[20];
@@ -23,8 +23,8 @@ typedef struct rp_send_command {
     uint8_t attempt[20];
 } rp_send_command;
 
-/* message: the only one, or the first; properties: what rp_sent_message_write_properties wrote for it; batch: what rp_sent_batch_write
- * wrote, data NULL for one message. The fields point to all of the arguments. */
+/* message: the only one, or the first of a batch; properties: written by rp_sent_message_write_properties for it; batch: written by
+ * rp_sent_batch_write, data NULL for a single message. The fields point into all of the arguments. */
 void rp_send_command_fill(rp_send_command *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties,
                           rp_slice batch);
 

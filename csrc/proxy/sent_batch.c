@@ -1,4 +1,5 @@
-/* sent_batch.c: see sent_batch.h. A message is read once for its size and once to be written: what was read of all would be large. */
+/* sent_batch.c: see sent_batch.h. Each message is read twice, once for its size and once to be written, since keeping them all decoded
+ * would take much memory. */
 #include "sent_batch.h"
 
 #include <stdbool.h>
@@ -59,9 +60,9 @@ uint64_t rp_sent_batch_write(rp_slice request, const rp_send_rules *rules, int64
     return (uint64_t)(at - target);
 }
 
-/* ---- what they are called ---- */
+/* ---- message ids ---- */
 
-/* The last field of this number in bytes; without it nothing. */
+/* Returns the last bytes field with this number; empty if there is none. */
 static rp_slice last_of(rp_slice bytes, uint32_t number) {
     rp_protobuf_field field;
     rp_slice found = {NULL, 0};

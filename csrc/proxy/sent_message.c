@@ -1,4 +1,4 @@
-/* sent_message.c: see sent_message.h. Numbers of fields are those of rocketpy/proxy/schema.py. */
+/* sent_message.c: see sent_message.h. Field numbers are those of rocketpy/proxy/schema.py. */
 #include "sent_message.h"
 
 #include <stdbool.h>
@@ -13,14 +13,14 @@
 #define ENCODING_GZIP 2
 #define TYPE_TRANSACTION 4
 #define SECONDS_MIN INT64_C(-62135596800)
-#define SECONDS_MAX INT64_C(253402300799) /* what a Timestamp can say */
+#define SECONDS_MAX INT64_C(253402300799) /* the latest that a Timestamp can hold */
 #define NANOS_MAX 999999999u
 #define NAME_END 1
 #define PAIR_END 2
 
 enum request_field { REQUEST_MESSAGES = 1 };
 
-/* Names that rocketpy/proxy/messages.py gives no producer (SYSTEM_PROPERTIES), and those that it writes beside them. */
+/* Names that rocketpy/proxy/messages.py forbids producers (SYSTEM_PROPERTIES), and those that it writes itself. */
 static const char *const reserved[] = {"TRACE_ON",
                                        "MSG_REGION",
                                        "KEYS",
@@ -85,7 +85,7 @@ int rp_sent_name_is_reserved(rp_slice name) {
     return 0;
 }
 
-/* A text without control characters: U+0000 to U+001F and U+007F to U+009F. */
+/* Whether the text has no control characters: U+0000 to U+001F and U+007F to U+009F. */
 static bool is_plain(rp_slice text) {
     for (uint32_t at = 0; at < text.size; at++) {
         uint8_t byte = text.data[at];
@@ -95,7 +95,7 @@ static bool is_plain(rp_slice text) {
     return rp_protobuf_is_text(text);
 }
 
-/* True only for a plain text that surely has something else than white space, whose characters begin with these three bytes. */
+/* Whether the text is plain and certainly not blank: the bytes 0xC2 and 0xE1 to 0xE3 begin every white space that is not ASCII. */
 static bool is_visible(rp_slice text) {
     bool is_seen = false;
     for (uint32_t at = 0; at < text.size && !is_seen; at++) {
@@ -124,7 +124,7 @@ static bool read_timestamp(rp_slice timestamp, int64_t *ms) {
     return status == 0 && seconds >= SECONDS_MIN && seconds <= SECONDS_MAX;
 }
 
-/* Nobody reads a digest: it has to be one. */
+/* A digest must be well-formed, though nothing uses it. */
 static bool check_digest(rp_slice digest) {
     rp_protobuf_field field;
     int status;
@@ -151,7 +151,7 @@ static bool read_number(const rp_protobuf_field *field, int32_t *number) {
     return is_of(field, RP_WIRE_VARINT, INT32_MAX);
 }
 
-/* Texts that may be empty, and say nothing then. */
+/* For texts that may be empty, which then count as absent. */
 static bool read_text(const rp_protobuf_field *field, rp_slice *text) {
     *text = field->bytes;
     return field->wire_type == RP_WIRE_BYTES && (text->size == 0 || is_visible(*text));
@@ -162,7 +162,7 @@ static bool read_plain_text(const rp_protobuf_field *field, rp_slice *text) {
     return field->wire_type == RP_WIRE_BYTES && is_plain(*text);
 }
 
-/* Of letters, digits and two marks, as it is part of a light queue's name; or empty, which says nothing. */
+/* Letters, digits and two marks only, because it becomes part of a light queue's name; empty counts as absent. */
 static bool read_lite_topic(const rp_protobuf_field *field, rp_slice *name) {
     *name = field->bytes;
     for (uint32_t at = 0; at < name->size; at++) {
@@ -174,7 +174,7 @@ static bool read_lite_topic(const rp_protobuf_field *field, rp_slice *name) {
     return field->wire_type == RP_WIRE_BYTES;
 }
 
-/* One field of the system properties; *born counts the time stamps, which are messages: two of them would be joined. */
+/* Reads one field of the system properties. *born counts time stamps: being messages, two of them would be merged. */
 static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *message, uint32_t *born, int32_t *encoding) {
     bool is_bytes = field->wire_type == RP_WIRE_BYTES;
     switch (field->number) {
@@ -232,7 +232,8 @@ static bool read_pair(rp_slice pair, rp_sent_property *property) {
     int status;
     *property = (rp_sent_property){0};
     while ((status = rp_protobuf_next(&pair, &field)) == 1) {
-        if (field.number > PAIR_VALUE || field.wire_type != RP_WIRE_BYTES || !is_plain(field.bytes)) /* libraries differ in the first */
+        /* On unknown fields libraries differ. */
+        if (field.number > PAIR_VALUE || field.wire_type != RP_WIRE_BYTES || !is_plain(field.bytes))
             return false;
         *(field.number == PAIR_NAME ? &property->name : &property->value) = field.bytes;
     }
@@ -293,7 +294,7 @@ static uint32_t size_of_properties(const rp_sent_message *message) {
     return size;
 }
 
-/* A host without white space around it, or none. */
+/* Whether the host is present and has no white space around it. */
 static bool is_bare(rp_slice host) {
     return host.size == 0 ||
            (host.data[0] > 0x20 && host.data[0] < 0x7F && host.data[host.size - 1] > 0x20 && host.data[host.size - 1] < 0x7F);
@@ -348,7 +349,7 @@ rp_slice rp_sent_message_group(const rp_sent_message *message) {
     return message->message_group.size > 0 ? message->message_group : message->lite_topic;
 }
 
-/* Room for the names, marks and numbers of all properties but the client's own. */
+/* Room for the names, separators and numbers of all properties but the client's own. */
 #define OWN_SIZE_MAX 256u
 
 uint32_t rp_sent_message_properties_size(const rp_sent_message *message, uint32_t peer_host_size) {

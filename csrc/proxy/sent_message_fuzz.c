@@ -1,9 +1,9 @@
-/* sent_message_fuzz.c: libFuzzer target for a stranger's SendMessageRequest. Not in the library.
+/* sent_message_fuzz.c: libFuzzer target for an untrusted SendMessageRequest. Not in the library.
  *
  * Input   a request.
- * Claims  nothing is read outside of it (it is copied to a block of its exact size), what comes out lies inside, and its properties, and
- *         the batch that several messages make, need no more room than was said; the request to a broker decodes to what was read; what is
- *         written of the ids has the size that was said.
+ * Claims  nothing outside of it is read (it is copied to a block of its exact size), and every slice lies inside; properties, and the
+ *         batch that several messages make, need no more room than announced; the request to a broker decodes to what was read; the
+ *         written ids have the announced size.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const rp_send_rules rules = {
 static const rp_slice host = {(const uint8_t *)"10.0.0.7", 8};
 #define NOW_MS 1700000000000
 
-/* What a broker is asked is what was read. batch: of several messages. */
+/* The request to a broker decodes to what was read. batch: of several messages. */
 static void try_command(const rp_sent_message *first, rp_slice properties, rp_slice batch) {
     const rp_route_choice choice = {.queue_id = 1, .broker_name_size = 1, .broker_name = "b"};
     rp_send_command sent;
@@ -50,7 +50,7 @@ static void try_message(const rp_sent_message *message, rp_slice request, rp_sli
     free(properties);
 }
 
-/* As many records as messages, one behind the other. */
+/* There are as many records as messages, one behind the other. */
 static void walk(rp_slice batch, uint32_t count) {
     for (uint32_t at = 0; count > 0; count--) {
         demand(batch.size - at >= 22);

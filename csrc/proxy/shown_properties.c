@@ -11,7 +11,7 @@
 
 typedef struct shown_name {
     const char *name;
-    size_t place; /* in rp_shown_properties */
+    size_t place; /* offset in rp_shown_properties */
 } shown_name;
 
 static const shown_name names[] = {

@@ -1,7 +1,8 @@
 /* shown_properties.h: the properties of a stored message that gRPC consumers see as fields of their own instead.
  * RocketMQ: GrpcConverter.buildSystemProperties (5.3.3 proxy/grpc/v2/common/).
  *
- * Threads  pure functions. Slices point into the properties; data NULL: there is no such property. Of several of one name the last counts.
+ * Threads  pure functions. Slices point into the properties; data NULL: there is no such property. If a name occurs twice, the last
+ *          counts.
  */
 #ifndef RP_PROXY_SHOWN_PROPERTIES_H
 #define RP_PROXY_SHOWN_PROPERTIES_H
@@ -14,7 +15,7 @@ typedef struct rp_shown_properties {
 } rp_shown_properties;
 
 void rp_shown_properties_read(rp_slice properties, rp_shown_properties *shown);
-/* Takes the next property, of any name and value: 1; 0: there is none left. */
+/* Removes the next property, whatever its name and value, from the front of *properties. Returns 1; 0: none is left. */
 int rp_stored_property_next(rp_slice *properties, rp_slice *name, rp_slice *value);
 
 #endif

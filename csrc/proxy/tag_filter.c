@@ -5,7 +5,7 @@
 
 #include "../base/slice_inl.h"
 
-/* Takes the next tag off the front of *filter, without the blanks around it; false: there is none left. */
+/* Removes the next tag, without the blanks around it, from the front of *filter; false: none is left. */
 static bool next_tag(rp_slice *filter, rp_slice *tag) {
     if (filter->data == NULL)
         return false;

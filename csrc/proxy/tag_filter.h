@@ -1,6 +1,6 @@
 /* tag_filter.h: which tags a consumer wants: "*", or "A || B". RocketMQ: FilterAPI (5.3.3 common/filter/).
  *
- * As tags_of of rocketpy/proxy/validation.py reads it, of ASCII's visible letters and blanks.
+ * Does the same as tags_of of rocketpy/proxy/validation.py, for filters of visible ASCII characters and blanks.
  *
  * Threads  pure functions.
  */
@@ -9,9 +9,9 @@
 
 #include "../base/slice.h"
 
-/* Whether there is a tag in it. */
+/* Whether the filter has a tag at all. */
 int rp_tag_filter_is_one(rp_slice filter);
-/* Whether it lets a message with this tag through: each is compared, as brokers compare hashes alone. */
+/* Whether the filter lets a message with this tag through. Compares the tags themselves; brokers compare only their hashes. */
 int rp_tag_filter_takes(rp_slice filter, rp_slice tag);
 
 #endif

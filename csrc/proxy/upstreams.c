@@ -1,5 +1,5 @@
-/* upstreams.c: see upstreams.h. An opaque is a waiting call's place and how often the place was taken: an answer that comes too late finds
- * another number there. Free places are a queue of BLOCK_CALLS at least, so a number comes again after millions of calls. */
+/* upstreams.c: see upstreams.h. An opaque is a waiting call's place and how often the place was taken, so an answer that comes too late
+ * finds another number there. Free places form a queue of at least BLOCK_CALLS, so an opaque comes again only after millions of calls. */
 #include "upstreams.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #define CODE_GO_AWAY 1500
 
 struct rp_upstream {
-    rp_upstream *next; /* in its bucket, or among the retired */
+    rp_upstream *next; /* in its bucket, or in the list of the retired */
     rp_address address;
     uint64_t connection_id;
     rp_waiting_call *first, *last;
-    bool is_retired; /* no more requests go there */
+    bool is_retired; /* it gets no more requests */
 };
 
 struct rp_upstreams {
@@ -35,11 +35,11 @@ struct rp_upstreams {
     rp_upstream *retired;
     rp_waiting_call *blocks[CALLS_MAX / BLOCK_CALLS];
     uint32_t calls_made;
-    rp_waiting_call *free_first, *free_last; /* a queue: a place is taken again as late as may be */
+    rp_waiting_call *free_first, *free_last; /* a queue: a place is reused as late as possible */
     rp_timer_wheel wheel;
     bool has_wheel;
-    int64_t armed_ns; /* what the reactor's deadline is set to; INT64_MAX: none */
-    _Atomic uint32_t waiting, connected; /* written by the reactor; figures, so relaxed */
+    int64_t armed_ns; /* the reactor's deadline; INT64_MAX: none */
+    _Atomic uint32_t waiting, connected; /* written by the reactor; statistics, so relaxed */
 };
 
 static void add(_Atomic uint32_t *figure, uint32_t more) {
@@ -100,7 +100,7 @@ static bool make_calls(rp_upstreams *upstreams) {
 
 static int32_t opaque_of(const rp_waiting_call *call) { return (int32_t)(call->generation << PLACE_BITS | call->place); }
 
-/* NULL: nobody waits for that answer. */
+/* Returns NULL if nobody waits for that answer. */
 static rp_waiting_call *call_of(rp_upstreams *upstreams, int32_t opaque) {
     uint32_t place = (uint32_t)opaque & (CALLS_MAX - 1);
     if (opaque < 0 || place >= upstreams->calls_made)
@@ -118,7 +118,7 @@ static void enter(rp_upstreams *upstreams, rp_upstream *upstream, rp_waiting_cal
     add(&upstreams->waiting, 1);
 }
 
-/* It waits no more; it is not free yet. */
+/* The call no longer waits, but its place is not free yet. */
 static void leave(rp_upstreams *upstreams, rp_waiting_call *call) {
     rp_upstream *upstream = call->upstream;
     *(call->previous != NULL ? &call->previous->next : &upstream->first) = call->next;
@@ -151,7 +151,7 @@ static bool is_at(const rp_upstream *upstream, const rp_address *address) {
            memcmp(upstream->address.bytes, address->bytes, address->size) == 0;
 }
 
-/* Nothing more is sent there; it is known until its connection ends. */
+/* Nothing more is sent to the broker; it stays known until its connection ends. */
 static void retire(rp_upstreams *upstreams, rp_upstream *upstream) {
     rp_upstream **link = bucket_of(upstreams, &upstream->address);
     while (*link != upstream)
@@ -178,7 +178,7 @@ static rp_upstream *dial(rp_upstreams *upstreams, rp_reactor *reactor, const rp_
     return upstream;
 }
 
-/* The broker's upstream with an open connection, dialed when there is none. NULL: it cannot be. */
+/* Returns the broker's upstream with an open connection, which is dialed if there is none; NULL: no connection. */
 static rp_upstream *find(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_connection **connection) {
     rp_upstream *upstream = *bucket_of(upstreams, address);
     while (upstream != NULL && !is_at(upstream, address))
@@ -186,7 +186,7 @@ static rp_upstream *find(rp_upstreams *upstreams, rp_reactor *reactor, const rp_
     if (upstream != NULL && (*connection = rp_reactor_connection(reactor, upstream->connection_id)) != NULL)
         return upstream;
     if (upstream != NULL)
-        retire(upstreams, upstream); /* it ends with this turn */
+        retire(upstreams, upstream); /* it ends with this turn of the reactor */
     return dial(upstreams, reactor, address, connection);
 }
 
@@ -216,7 +216,8 @@ rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, 
     rp_connection *connection;
     if (!rp_upstreams_have_room(upstreams, 1) || (upstreams->free_first == NULL && !make_calls(upstreams)))
         return NULL;
-    if (rp_command_size_max(command) > RP_FRAME_SIZE_MAX) /* its broker would hang up, on all others too */
+    /* Its broker would close the connection, and all other calls on it would be lost. */
+    if (rp_command_size_max(command) > RP_FRAME_SIZE_MAX)
         return NULL;
     rp_upstream *upstream = find(upstreams, reactor, address, &connection);
     if (upstream == NULL || rp_connection_unsent_bytes(connection) >= RP_UPSTREAM_UNSENT_MAX)
@@ -273,7 +274,7 @@ void rp_upstreams_end_connection(rp_upstreams *upstreams, rp_connection *connect
         return;
     rp_upstream *upstream = *link;
     int fault = rp_connection_dial_fault(connection);
-    *link = upstream->next; /* before its calls fail: who asks again dials again */
+    *link = upstream->next; /* before its calls fail, so that whoever asks again dials again */
     while (upstream->first != NULL)
         fail(upstreams, upstream->first, fault != 0 ? RP_UPSTREAM_REFUSED : RP_UPSTREAM_LOST, fault);
     free(upstream);

@@ -117,7 +117,7 @@ typedef struct rp_turner {
 struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
-    /* Held by the thread that turns it, except while that sleeps in epoll or is away; before every other lock */
+    /* Held by the thread that turns it, except while that sleeps in epoll or is away; before every other lock. */
     pthread_mutex_t turn_lock;
     int stand_in_fd;               /* a timer for the thread that does not turn; fixed once the stand-in is needed, -1 before */
     rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when first needed */
@@ -144,7 +144,7 @@ struct rp_reactor {
     rp_arena *arena;
     uint8_t *read_arena;             /* RP_READ_ARENA_BYTES */
     uint32_t read_cursor;            /* bytes of it used in this turn */
-    /* RP_READ_BYTES_MAX: input of TLS connections, before it is decrypted; allocated with the first of them */
+    /* RP_READ_BYTES_MAX: input of TLS connections, before it is decrypted; allocated with the first of them. */
     uint8_t *sealed;
     uint32_t handshakes;             /* handshake steps of this turn */
     rp_turn_buffer *turn_buffers;    /* kept until the turn's end */

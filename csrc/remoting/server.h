@@ -118,7 +118,7 @@ enum rp_tls_client_auth {
 };
 
 typedef struct rp_tls_options {
-    /* PEM: the server's certificate, then the intermediate ones. NULL: a self-signed one is made, trusted by nobody */
+    /* PEM: the server's certificate, then the intermediate ones. NULL: a self-signed one is made, trusted by nobody. */
     const char *certificate_path;
     const char *key_path; /* PEM; NULL with the certificate's */
     const char *key_password; /* NULL: the key has none */

@@ -76,7 +76,7 @@ static int load_files(const rp_tls_context *context, const rp_tls_options *optio
     }
     openssl->ctx_set_password(context->context, give_password);
     openssl->ctx_set_password_context(context->context, (void *)(uintptr_t)options->key_password);
-    /* Also checks that the key belongs to the certificate */
+    /* Also checks that the key belongs to the certificate. */
     int is_used = openssl->ctx_use_private_key_file(context->context, options->key_path, FILETYPE_PEM);
     openssl->ctx_set_password_context(context->context, NULL);
     if (is_used != 1) {

@@ -104,7 +104,7 @@ static int check_cut(const rp_commit_log *log, int64_t offset, rp_error *error) 
 int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_cut(log, offset, error);
-    /* A failed write may have left bytes behind the new end: they are cleared here, not again by the next write */
+    /* A failed write may have left bytes behind the new end: they are cleared here, not again by the next write. */
     int64_t torn_end = log->staging.torn_end;
     int64_t end = torn_end > log->position ? torn_end : log->position, cleared;
     end = log->uncleared_end > end ? log->uncleared_end : end;

@@ -130,7 +130,7 @@ static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispat
     rp_consume_queue *const *queues;
     uint32_t count;
     int rc = log->dispatch(log->dispatch_context, message, &queues, &count, error);
-    /* Also when another queue had no room: that one is retried, and these already have their entry then */
+    /* Also when another queue had no room: that one is retried, and these already have their entry then. */
     for (uint32_t i = 0; i < count; i++) {
         if (!queues[i]->is_in_round) {
             queues[i]->is_in_round = true;

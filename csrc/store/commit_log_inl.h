@@ -51,7 +51,7 @@ struct rp_commit_log {
     int64_t dispatch_limit; /* guarded by append_lock */
     bool holds_back; /* guarded by append_lock, for one append: its messages get their entries later (commit_log_held.c) */
     int64_t appended_end; /* guarded by append_lock: records below it were counted when this broker appended them */
-    /* Grows when the queues' placed_end are computed again, which makes older values void. Written under append_lock */
+    /* Grows when the queues' placed_end are computed again, which makes older values void. Written under append_lock. */
     _Atomic uint64_t places;
     _Atomic uint64_t cuts; /* how often the end moved back. Written under append_lock and flushed_lock, after max_offset */
     pthread_mutex_t flushed_lock; /* leaf */

@@ -46,7 +46,7 @@ void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends) {
 }
 
 void rp_commit_log_peek_ends(const rp_commit_log *log, rp_ledger_ends *ends) {
-    /* Reads index and term of one entry; retried a bounded number of times in case appends keep changing them */
+    /* Reads index and term of one entry; retried a bounded number of times in case appends keep changing them. */
     for (int i = 0; i < PEEKS_MAX; i++) {
         *ends = (rp_ledger_ends){.end_index = rp_commit_log_end_index(log),
                                  .end_term = atomic_load_explicit(&log->end_term, memory_order_acquire),

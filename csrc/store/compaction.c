@@ -30,14 +30,14 @@ typedef struct followed_queue {
     rp_compaction_log *log;
     _Atomic int32_t stop; /* set when the queue is left or about to be deleted: ends copies and compactions */
     _Atomic bool is_left;
-    /* Guarded by the log's writer lock */
+    /* Guarded by the log's writer lock. */
     int64_t position; /* compacted up to this queue offset, inclusive */
     bool is_compared; /* its last records were compared after the latest cut of the log and the queue */
     uint64_t cuts;
     rp_compaction_pass pass; /* the last one; if unfinished it is retried, and nothing else is compacted before it is done */
     bool has_complained, has_complained_of_sync;
     _Atomic int64_t filled_to; /* first offset of the queue when everything that its master kept before it had arrived; -1: never */
-    /* Owned by the thread */
+    /* Owned by the thread. */
     int64_t retry_at_ns, pass_at_ns, synced_at_ns, pass_begun_ns, finish_at_ns;
 } followed_queue;
 

@@ -164,7 +164,7 @@ int rp_compaction_files_finish(const rp_compaction_place *place, const rp_compac
     rp_compaction_place aside;
     const rp_file_ops *ops = place->ops;
     int rc = rp_compaction_files_aside(place, log_path, queue_path, &aside, error);
-    /* A kill, or a failed call, may have come before the mark's name was on disk */
+    /* A kill, or a failed call, may have come before the mark's name was on disk. */
     if (rc == RP_OK && rp_compaction_files_is_marked(place))
         rc = sync_directory(ops, log_path, error);
     for (uint32_t i = 0; i < fresh->count && rc == RP_OK; i++) {
@@ -226,7 +226,7 @@ static int read_lines(const char *text, size_t size, const char *path, rp_compac
 
 int rp_compaction_files_are_moving(const rp_compaction_place *place) {
     rp_compaction_bases renamed = {NULL, 0, 0};
-    /* A directory that cannot be read is reported by the callers that read more of it */
+    /* A directory that cannot be read is reported by the callers that read more of it. */
     (void)read_directory(place->log_directory, DELETED, &renamed, NULL);
     (void)read_directory(place->queue_directory, DELETED, &renamed, NULL);
     bool has_renamed = renamed.count > 0;

@@ -23,7 +23,7 @@ struct rp_compaction_log {
     bool has_directories;          /* guarded by writer_lock, as the next */
     bool is_dirty;
     pthread_mutex_t row_lock;      /* leaf */
-    /* Guarded by row_lock, and changed only under writer_lock as well; the last segment is the one written */
+    /* Guarded by row_lock, and changed only under writer_lock as well; the last segment is the one written. */
     rp_compaction_segment **row;
     uint32_t count, room;
     _Atomic int64_t end, synced_end;

@@ -24,7 +24,7 @@
 typedef struct rp_compaction_log_setup {
     const rp_file_ops *ops;
     rp_log *log;
-    /* The directories of all topics: compaction/compactionLog, compaction/compactionCq; copied */
+    /* The directories of all topics: compaction/compactionLog, compaction/compactionCq; copied. */
     const char *log_directory, *queue_directory;
     uint64_t log_size, queue_size;               /* sizes of new files */
     int32_t checks_records;                      /* 1 if the store was not closed cleanly */

@@ -34,7 +34,7 @@ struct rp_compaction_segment {
     int log_fd, queue_fd;
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX];
     uint64_t log_end;                      /* the writer's: where the next record is written */
-    /* The writer's, and only after an open: how many of the last entries were missing and have been made */
+    /* The writer's, and only after an open: how many of the last entries were missing and have been made. */
     uint32_t made;
     _Atomic uint32_t count;                /* entries; released after their bytes */
     _Atomic int64_t last_offset;           /* queue offset of the last entry; -1: there is none */
@@ -385,7 +385,7 @@ static int make_entries(rp_compaction_segment *segment, int64_t last_offset, uin
                 RP_RECORD_MESSAGE ||
             message.queue_offset <= last_offset)
             break;
-        /* Full, with more records in the log's file: it was cut short */
+        /* Full, with more records in the log's file: it was cut short. */
         if (count >= room_for_entries(segment) && segment->queue_size < whole_size) {
             int rc = lengthen_entries(segment, whole_size, error);
             if (rc != RP_OK)

@@ -17,7 +17,7 @@ struct rp_consume_queue {
     rp_mapped_file_queue *row;           /* fixed */
     bool is_batch;                       /* fixed: its entries stand for many messages each (batch_queue.h) */
     uint32_t entry_size;                 /* fixed; the setup's */
-    /* The queue of the same topic and id but of the other kind, or NULL. Guarded by the queue table's lock, as is the next */
+    /* The queue of the same topic and id but of the other kind, or NULL. Guarded by the queue table's lock, as is the next. */
     rp_consume_queue *other;
     bool is_light_counted;
     bool is_lite;        /* fixed: belongs to a lite topic (light_queue.h) */
@@ -42,7 +42,7 @@ struct rp_consume_queue {
     int64_t allocated_end;       /* entries below it have disk space and memory: put may write them */
     int64_t staged;              /* entries of the current batch whose records are not written yet; they come behind all others */
     int64_t staged_messages;     /* messages that the staged entries of a batch queue stand for */
-    /* How often entries were removed from the end; increased after the end has moved, for readers without the lock */
+    /* How often entries were removed from the end; increased after the end has moved, for readers without the lock. */
     _Atomic uint64_t cuts;
     int64_t wanted_entry;        /* reserving this entry asks for more space ahead */
     bool is_unclean;             /* behind its last entry lies one that was taken back and could not be cleared for want of space */

@@ -290,7 +290,7 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
     int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
-    /* A first file without entries gives the queue's offset by its name: it stays */
+    /* A first file without entries gives the queue's offset by its name: it stays. */
     bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch;
     int64_t keep_end = names_offset ? begin + file_size : begin;
     bool cuts_file = cut % per_file != 0 || keep_end > begin; /* otherwise the file is removed together with those behind it */

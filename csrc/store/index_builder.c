@@ -30,7 +30,7 @@ struct rp_index_builder {
     rp_thread *thread;
     int wake_fd;
     rp_index_feed *feed;
-    /* Owned by the index thread */
+    /* Owned by the index thread. */
     rp_index_feed_entry held; /* taken from the feed and not entered, because the disk was full */
     int has_held;
     int64_t last_sync_ns;

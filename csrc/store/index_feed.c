@@ -11,7 +11,7 @@ struct rp_index_feed {
     uint64_t put_end; /* the appender's copy of head */
     uint64_t taken;   /* the index thread's copy of tail */
 
-    /* Set by the index thread, cleared by the appender when the feed begins; orders from, end and the reuse of the ring */
+    /* Set by the index thread, cleared by the appender when the feed begins; orders from, end and the reuse of the ring. */
     _Atomic bool is_wanted;
     _Atomic int64_t from;    /* released when the feed begins */
     _Atomic int64_t end;     /* released before any record that was not put is dispatched */

@@ -31,7 +31,7 @@ struct rp_index_file {
     /* writer only */
     uint64_t allocated; /* bytes of the file that have space on disk */
     uint32_t slots_used;
-    /* Written by the writer, with release, after the entry it covers; read by any thread */
+    /* Written by the writer, with release, after the entry it covers; read by any thread. */
     atomic_uint_fast32_t next_entry;
 };
 

@@ -26,7 +26,7 @@ struct rp_key_index {
     pthread_rwlock_t row_lock;
     rp_index_file *files[FILES_MAX];
     uint32_t file_count;
-    /* Owned by the builder thread */
+    /* Owned by the builder thread. */
     int is_dirty;
     int has_new_name;      /* a file was created since the directory was synced */
     uint32_t synced_files; /* files before this one are full and synced */

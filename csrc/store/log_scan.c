@@ -237,7 +237,7 @@ static void drop_behind(rp_log_scan *scan) {
     if (scan->position - scan->dropped < 2 * DROP_BEHIND_BYTES)
         return;
     uint64_t target = (uint64_t)rp_page_begin((int64_t)(scan->position - DROP_BEHIND_BYTES));
-    /* Frees memory only: the bytes are read again when touched */
+    /* Frees memory only: the bytes are read again when touched. */
     (void)madvise(scan->map + scan->dropped, target - scan->dropped, MADV_DONTNEED);
     scan->dropped = target;
 }

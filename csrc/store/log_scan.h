@@ -30,7 +30,7 @@ enum rp_scan_tail {
     /* Records lie behind the range, in this file or a later one: zero bytes before them are damage, and so are bytes between
      * the range's last record and the first of these */
     RP_TAIL_FOLLOWED = 1,
-    /* A broker may be writing there: bytes that are no record count as damage only if they stay so for a tenth of a second */
+    /* A broker may be writing there: bytes that are no record count as damage only if they stay so for a tenth of a second. */
     RP_TAIL_LIVE = 2
 };
 

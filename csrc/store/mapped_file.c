@@ -174,7 +174,7 @@ int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int6
 int rp_mapped_file_pin(rp_mapped_file *file) {
     int32_t pins = atomic_load_explicit(&file->pins, memory_order_relaxed);
     while (pins > 0) {
-        /* Acquire: nothing that the last unmapper did is needed, but the fields set before the row published the file are */
+        /* Acquire: nothing that the last unmapper did is needed, but the fields set before the row published the file are. */
         if (atomic_compare_exchange_weak_explicit(&file->pins, &pins, pins + 1, memory_order_acquire, memory_order_relaxed)) {
             return 1;
         }

@@ -21,7 +21,7 @@ struct rp_mapped_file_queue {
     _Atomic int64_t end;    /* bytes; written under lock */
     rp_mapped_file *removed;      /* guarded by lock */
     _Atomic uint64_t name_changes;  /* number of files made and removed so far */
-    /* Of these, how many are on disk; written under name_lock, after the sync: a reader that finds both counts equal may rely on it */
+    /* Of these, how many are on disk; written under name_lock, after the sync: a reader that finds both counts equal may rely on it. */
     _Atomic uint64_t synced_changes;
     pthread_mutex_t name_lock; /* held over the sync of the directory; leaf */
     pthread_mutex_t lock; /* leaf: nothing is locked under it */

@@ -138,7 +138,7 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
-    /* Otherwise a kill during the unlinks would bring back the last messages, in a queue without the earlier ones */
+    /* Otherwise a kill during the unlinks would bring back the last messages, in a queue without the earlier ones. */
     checkpoint_queues(store);
     rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);

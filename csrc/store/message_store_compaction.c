@@ -33,7 +33,7 @@ int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t qu
             return error->status;
         }
         rc = rp_compaction_follow(store->compaction, queue, error);
-        /* Or it waits for the deleted topic's queue to be removed */
+        /* Or it waits for the deleted topic's queue to be removed. */
         bool is_there = rp_queue_table_find(store->queues, topic, id, 0, error) == queue;
         rc = rc == RP_OK && is_there ? begin_behind_copy(store, queue, error) : rc;
     }
@@ -121,7 +121,7 @@ static int64_t find_kept(rp_compaction_log *log, int64_t timestamp_ms, int64_t *
             *before = *before < 0 ? entry.queue_offset : *before;
             return entry.queue_offset;
         }
-        /* Or the segment was cut */
+        /* Or the segment was cut. */
         at = rp_compaction_segment_last_offset(segment) + 1 > at ? rp_compaction_segment_last_offset(segment) + 1 : INT64_MAX;
     }
     return -1;

@@ -46,12 +46,12 @@ struct rp_preallocation {
     int64_t piece_bytes;       /* fixed */
     int64_t file_size;         /* fixed */
     int32_t mode;              /* fixed */
-    /* Fixed: PIECE_BYTES_MAX of addresses, all mapped to the kernel's one page of zeros, which stays in the cache */
+    /* Fixed: PIECE_BYTES_MAX of addresses, all mapped to the kernel's one page of zeros, which stays in the cache. */
     const uint8_t *zeros;
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
     rp_thread *thread;         /* owner; set before the first append, NULL after the last */
-    /* Owned by the thread: the file whose zeros it synced last, opened a second time for its syncs; NULL: none */
+    /* Owned by the thread: the file whose zeros it synced last, opened a second time for its syncs; NULL: none. */
     rp_mapped_file *reopened;
     const rp_mapped_file *reopened_of; /* owned by the thread: only compared */
 
@@ -264,13 +264,13 @@ static int make_ready(rp_preallocation *ahead, int64_t end, int (*step)(rp_preal
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&ahead->extend_lock);
-    /* Bytes that were ready before say nothing about the disk now, so reaching them is not reported */
+    /* Bytes that were ready before say nothing about the disk now, so reaching them is not reported. */
     while (rc == RP_OK && ahead->zeroed_end < end) {
         rc = step(ahead, end, error);
         report(ahead, rc, error);
     }
     if (ahead->zeroed_end > atomic_load_explicit(&ahead->ready_end, memory_order_relaxed)) {
-        /* Not mapped yet: the appender will take the faults */
+        /* Not mapped yet: the appender will take the faults. */
         atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release);
     }
     pthread_mutex_unlock(&ahead->extend_lock);

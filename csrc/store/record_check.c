@@ -94,7 +94,7 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
         stop = stop < data_end ? stop : data_end;
         if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < data_end) {
             int64_t ask = data_end - check->asked_end < READ_AHEAD_BYTES ? data_end - check->asked_end : READ_AHEAD_BYTES;
-            /* Only affects speed */
+            /* Only affects speed. */
             ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, RP_READ_ASK);
             check->asked_end += ask;
         }
@@ -129,7 +129,7 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
     uint32_t first = rp_get_u32(address), second = rp_get_u32(address + RP_AT_MAGIC);
     bool is_padding = check->cursor.has_entries ? first == RP_LEDGER_MAGIC_BLANK : second == RP_MESSAGE_MAGIC_BLANK;
-    /* As many bytes as the size in the head says */
+    /* As many bytes as the size in the head says. */
     int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : check->cursor.has_entries ? second : first;
     if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
         return false;

@@ -160,7 +160,7 @@ static int remove_oldest(rp_retention *retention, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
-    /* Syncs names: a power cut must not bring back the file before without this one */
+    /* Syncs names: a power cut must not bring back the file before without this one. */
     rc = rp_mapped_file_queue_sync(row, begin, begin, error);
     if (rc != RP_OK) {
         return rc;

@@ -56,7 +56,7 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
     if (take_all(fd, shared) == 0) {
         char is_there[4] = {0};
         bool is_written = shared || (pread(fd, is_there, 4, 0) == 4 && memcmp(is_there, "lock", 4) == 0);
-        /* The content that RocketMQ writes; nobody reads it, but on a disk that is too full for it a store cannot work */
+        /* The content that RocketMQ writes; nobody reads it, but on a disk that is too full for it a store cannot work. */
         if (!is_written && pwrite(fd, "lock", 4, 0) != 4) {
             int os_errno = errno;
             close(fd);

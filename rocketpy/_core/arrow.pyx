@@ -1,7 +1,7 @@
-# arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, read from a commit log file; and the other
-# way, rows of a batch as the bodies of send requests.
+# arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, or read from a commit log file; and in the
+# other direction, rows of a batch as the bodies of send requests.
 #
-# A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by whoever reads it, not here.
+# A finished batch is handed over by the Arrow PyCapsule interface, so its reader needs pyarrow, but this module does not.
 
 import os
 
@@ -126,7 +126,7 @@ cdef extern from *:
     const rp_field_row *queue_reader_progress_rows
     const rp_field_row *segment_reader_option_rows
 
-cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call looks at signals
+cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call checks for signals
 
 COLUMN_NAMES = (
     "topic", "flag", "body", "properties", "brokerName", "queueId", "queueOffset", "bornTimestamp", "storeTimestamp", "tags", "keys",
@@ -279,7 +279,7 @@ cdef class QueueReader(NativeObject):
             set_fields(queue_reader_option_rows, &native_options, options, keep)
             self.batch = create_batch(batch or {}, pool)
         except BaseException:
-            os.close(fd)  # ours from the call on, as rp_queue_reader_open takes it
+            os.close(fd)  # belongs to this object from the call on, as with rp_queue_reader_open
             raise
         error.status = 0
         try:
@@ -450,7 +450,7 @@ cdef class Parcel:
 
 cdef class MessagePacker(NativeObject):
     cdef rp_message_packer *native
-    cdef tuple batch  # the capsules of the one that is being packed
+    cdef tuple batch  # the capsules of the batch that is being packed
 
     def __init__(self, **options):
         cdef rp_message_packer_options native_options
@@ -507,7 +507,7 @@ cdef class MessagePacker(NativeObject):
                 status = rp_message_packer_next(self.native, &parcel.native, &error)
             if status == 1:
                 return parcel
-            if status == RP_E_NOT_FOUND and error.status == 0:  # wanted_topic says which
+            if status == RP_E_NOT_FOUND and error.status == 0:  # an unknown topic: wanted_topic names it
                 return None
             check(status, &error)
             self.batch = None

@@ -1,4 +1,4 @@
-# auth.pxd: csrc/auth in Cython's words.
+# auth.pxd: csrc/auth declared for Cython.
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice

@@ -41,19 +41,19 @@ IDENTITY_WRONG_SIGNATURE: Final = 3
 
 @disjoint_base
 class AuthTable(Gate):
-    """Owner of one rp_auth_table. What is put and deleted counts from the next publish() on; servers are given it by Server.set_gate and
-    keep it from closing until they have closed. Calls from one thread at a time."""
+    """Owns one rp_auth_table. Changes take effect at the next publish(). Servers get it by Server.set_gate, and keep it from being
+    closed until they are closed. Calls come from one thread at a time."""
 
     def __init__(self, *, log: LogTap | None = None) -> None: ...
     def close(self) -> None: ...
     def put_user(self, name: str, secret: bytes, *, is_super: bool = False, is_enabled: bool = True) -> None:
-        """Raises InvalidArgument, TooLarge, NoMemory. The secret is not kept."""
+        """Raises InvalidArgument, TooLarge, NoMemory. The secret itself is not kept."""
     def delete_user(self, name: str) -> bool:
-        """False when there is none. Its acl stays."""
+        """Returns False if there is no such user. Its ACL stays."""
     def put_acl(self, user: str, entries: Sequence[AclEntry]) -> None:
-        """All entries of a user, of both policies. Raises InvalidArgument with the reason for a malformed one, TooLarge, NoMemory."""
+        """Sets all entries of a user, for both policies. Raises InvalidArgument with the reason if one is malformed, TooLarge, NoMemory."""
     def delete_acl(self, user: str) -> bool:
-        """False when there is none."""
+        """Returns False if the user has none."""
     def set_options(
         self,
         *,
@@ -63,15 +63,16 @@ class AuthTable(Gate):
         authentication_whitelist: Iterable[int] = (),
         authorization_whitelist: Iterable[int] = (),
     ) -> None:
-        """Before the first call nothing is checked. Whitelists are of request codes."""
+        """Nothing is checked before the first call. Whitelists hold request codes."""
     def publish(self) -> None:
-        """From now on requests go by what was put. Raises NoMemory: they go by what was published before."""
+        """Makes the changes count for requests from now on. Raises NoMemory: then the last published state stays in force."""
     def identify(self, user: str, content: bytes, signature: str) -> int:
-        """Whether a user of the draft has signed the content, as `sign` does: one of the IDENTITY_ constants."""
+        """Returns whether a user has signed the content, as `sign` does: one of the IDENTITY_ constants. Uses unpublished changes, too."""
     def judge(self, user: str, resource_type: int, name: str, actions: int, source: str) -> int:
-        """What the draft says of a right: one of the VERDICT_ constants. source: an address without a port."""
+        """Returns whether a user has a right: one of the VERDICT_ constants. Uses unpublished changes, too. source: an address without a
+        port."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_auth_stats."""
 
 def sign(secret: bytes, content: bytes) -> str:
-    """base64 of HmacSHA1, as AclSigner.calSignature computes it: what the field Signature holds."""
+    """Returns the base64 of HmacSHA1, the value of the field Signature, as AclSigner.calSignature computes it."""

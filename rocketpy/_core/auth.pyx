@@ -1,6 +1,6 @@
 # auth.pyx: users, their rights and the gate in front of servers (csrc/auth).
 #
-# The draft is Python's alone and takes no lock, but a publish copies it and an entry list is sorted: both without the GIL.
+# The draft belongs to Python alone and takes no lock, but copying it (publish) and sorting an entry list take time: both release the GIL.
 
 import array
 
@@ -56,7 +56,7 @@ def sign(bytes secret not None, bytes content not None):
 
 
 cdef rp_slice *fill_entry(rp_acl_entry *native, object entry, rp_slice *sources) except NULL:
-    """One entry as C reads it; its texts are the tuple's, which must outlive it. Returns the place behind its sources."""
+    """Fills in one entry for C; its texts point into the tuple, which must outlive it. Returns the end of its sources."""
     native.is_default = bool(entry.is_default)
     native.is_deny = bool(entry.is_deny)
     native.resource_type = <uint8_t>entry.resource_type

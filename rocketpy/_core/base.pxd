@@ -1,4 +1,4 @@
-# base.pxd: what every wrapper shares: csrc/base in Cython's words, the life of a native object, status -> exception.
+# base.pxd: what every wrapper shares: csrc/base declared for Cython, the lifetime of a native object, status -> exception.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
@@ -49,7 +49,7 @@ cdef extern from "fields_inl.h" nogil:
 
 
 cdef class NativeObject:
-    """The life of one C object: calls in flight, borrowers, closing, fork. Counters change under the GIL only."""
+    """The lifetime of one C object: calls in flight, borrowers, closing, fork. Counters change only under the GIL."""
     cdef int in_flight
     cdef int borrowers
     cdef bint is_closed

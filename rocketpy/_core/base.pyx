@@ -1,6 +1,6 @@
-# base.pyx: what every wrapper shares: the life of a native object, status -> exception, keywords -> option structs.
+# base.pyx: what every wrapper shares: the lifetime of a native object, status -> exception, keywords -> option structs.
 #
-# Life: a method that calls into C enters and leaves; close() marks the object closed (new calls are refused), waits until the calls in
+# Lifetime: a method that calls into C enters and leaves; close() marks the object closed (new calls are refused), waits until the calls in
 # flight have left, and frees. An object that others borrow (a store under a broker) refuses to close before them.
 #
 #     self.enter()
@@ -9,7 +9,7 @@
 #     self.leave()
 #     check(status, &error)
 #
-# A call into C raises nothing, and no signal is looked at before its method returns: only what does more between the two needs a try.
+# A call into C raises nothing, and signals are not handled before the method returns, so a try is needed only if more happens in between.
 
 import os
 import threading
@@ -45,7 +45,7 @@ cdef extern from "fields_inl.h" nogil:
     enum: RP_FIELD_BYTES
     enum: RP_FIELD_U64S
 
-# How often this process is a fork of the one that imported the module: native threads do not survive a fork.
+# How many forks lie between this process and the one that imported the module: native threads do not survive a fork.
 cdef unsigned long forks = 0
 
 
@@ -77,11 +77,11 @@ cdef class NativeObject:
         return 0
 
     cdef bint begin_close(self) except -1:
-        """True for the one caller that has to free; by then no call is in flight."""
+        """Returns True to the one caller that must free the object; no call is in flight any more."""
         if self.is_closed:
             return False
         self.is_closed = True
-        self.idle = threading.Event()  # before the look at in_flight: another thread may run meanwhile, and leave
+        self.idle = threading.Event()  # before in_flight is read: another thread may run meanwhile, and leave
         if self.in_flight > 0:
             self.idle.wait()
         return not self.is_forked()
@@ -103,7 +103,7 @@ cdef class NativeObject:
     def __del__(self):
         if not self.is_closed and not self.is_forked():
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, stacklevel=2, source=self)
-            if self.borrowers == 0:  # the collector ends a cycle in any order: what others still use stays until the process ends
+            if self.borrowers == 0:  # the collector finalizes a cycle in any order: what others still use stays until the process ends
                 self.close()
 
 
@@ -152,7 +152,7 @@ cdef class LogTap(NativeObject):
 
 
 cdef rp_log *log_of(object log) except? NULL:
-    """The native log to write to; None: NULL, warnings go to stderr then."""
+    """Returns the native log; NULL for None: warnings then go to stderr."""
     if log is None:
         return NULL
     cdef LogTap tap = log
@@ -162,7 +162,7 @@ cdef rp_log *log_of(object log) except? NULL:
 
 
 cdef int check(int64_t status, rp_error *error) except -1:
-    """Raises for a negative status: the caller's detail when it is about this status, else the status's own sentence."""
+    """Raises for a negative status, with the caller's detail if that belongs to this status, else with the status's own text."""
     if status >= 0:
         return 0
     if error != NULL and error.status == status:
@@ -177,7 +177,7 @@ cdef int check(int64_t status, rp_error *error) except -1:
 
 
 cdef int set_fields(const rp_field_row *rows, void *target, dict values, list keep) except -1:
-    """Writes keywords into a struct; texts stay alive in keep. Unknown names and values out of range are refused by name."""
+    """Writes keywords into a struct; keep keeps their texts alive. Raises for unknown names and values out of range, naming them."""
     cdef const rp_field_row *row
     cdef char *place
     cdef bytes data
@@ -234,7 +234,7 @@ cdef list field_names(const rp_field_row *rows):
 
 
 cdef dict read_fields(const rp_field_row *rows, const void *source):
-    """A struct of figures as a dict."""
+    """Returns a struct of numbers as a dict."""
     cdef dict values = {}
     cdef const char *place
     cdef size_t i
@@ -262,7 +262,7 @@ cdef dict read_fields(const rp_field_row *rows, const void *source):
 
 
 cdef rp_slice slice_of_text(str text) except *:
-    """UTF-8 of a str, valid as long as the str (which caches it)."""
+    """Returns the UTF-8 of a str, valid as long as the str, which caches it."""
     cdef rp_slice slice
     cdef Py_ssize_t size = 0
     slice.data = NULL

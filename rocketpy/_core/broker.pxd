@@ -1,4 +1,4 @@
-# broker.pxd: csrc/broker in Cython's words.
+# broker.pxd: csrc/broker declared for Cython.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice

@@ -1,6 +1,6 @@
 # broker.pyx: the broker's native data plane (csrc/broker): its tables, settings and counters.
 #
-# The tables' functions take short native locks and copy little: they are called without the GIL, as every call that may lock.
+# The tables' functions take short native locks and copy little; like every call that may lock, they are called without the GIL.
 # The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
 
 from libc.stdlib cimport free, malloc
@@ -124,7 +124,7 @@ cdef class Broker(BrokerCounters):
         return 0
 
     def close(self):
-        """Stops the servers it is attached to first: no reactor may be in the handler."""
+        """Stops the servers that it is attached to first, since no reactor may be in the handler."""
         if self.is_closed:
             return
         self.refuse_while_borrowed()

@@ -1,4 +1,4 @@
-# broker_counters.pxd: csrc/broker/broker_stats.h in Cython's words.
+# broker_counters.pxd: csrc/broker/broker_stats.h declared for Cython.
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_slice
@@ -52,5 +52,5 @@ cdef extern from "broker/broker_stats.h" nogil:
 
 
 cdef class BrokerCounters(LiteTopics):
-    """The base of Broker, which opens and closes what is here."""
+    """A base of Broker, which opens and closes the native object."""
     cdef list topic_rows(self, topic_visit visit, int numbers)

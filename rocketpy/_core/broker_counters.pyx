@@ -1,4 +1,4 @@
-# broker_counters.pyx: what the broker has counted, the part of it that csrc/broker/broker_stats.h is about.
+# broker_counters.pyx: the broker's statistics (csrc/broker/broker_stats.h).
 
 from libc.string cimport memset
 
@@ -99,7 +99,7 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
 
 cdef class BrokerCounters(LiteTopics):
     cdef list topic_rows(self, topic_visit visit, int numbers):
-        """A visitor's rows of all topics: (name, numbers…)."""
+        """Returns a visitor's rows of all topics: (name, numbers…)."""
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))
         self.enter()

@@ -1,6 +1,6 @@
-# dledger_log.pyx: one member's part in a DLedger commit log, but for the votes (csrc/ha/dledger_log.h).
+# dledger_log.pyx: one member's part in a DLedger commit log, except for votes (csrc/ha/dledger_log.h).
 #
-# What is committed completes the broker's parked responses without Python.
+# Commits complete the broker's parked responses without Python.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -85,7 +85,7 @@ cdef class DLedgerLog(Handler):
         native_options.log = log_of(log)
         lenders = (store, broker, log)
         for lender in lenders:
-            if lender is not None:  # raises Closed for one that is
+            if lender is not None:  # raises Closed if it is closed
                 (<NativeObject>lender).enter()
                 (<NativeObject>lender).leave()
         native_options.store = store.native
@@ -197,7 +197,7 @@ cdef class DLedgerLog(Handler):
             self.leave()
 
     def close(self):
-        """Stops the server it is attached to first: no reactor may be in the handler."""
+        """Stops the server that it is attached to first, since no reactor may be in the handler."""
         if self.is_closed:
             return
         self.refuse_while_borrowed()

@@ -1,4 +1,4 @@
-# escaping_messages.pxd: csrc/broker/escaping_messages.h in Cython's words.
+# escaping_messages.pxd: csrc/broker/escaping_messages.h declared for Cython.
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.timed_messages cimport TimedMessages, rp_broker

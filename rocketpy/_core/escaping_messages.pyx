@@ -1,5 +1,4 @@
-# escaping_messages.pyx: what an acting slave hands over to be sent to another master, the part of the broker that
-# csrc/broker/escaping_messages.h is about.
+# escaping_messages.pyx: messages that an acting slave hands over, to be sent to another master (csrc/broker/escaping_messages.h).
 
 from libc.stdlib cimport free
 

@@ -1,4 +1,4 @@
-# exported_rows.pxd: rows of a native table on their way to Python. A visitor copies them without the GIL; then they become objects.
+# exported_rows.pxd: copies rows of a native table for Python. A visitor copies them without the GIL; then they become objects.
 from libc.stdint cimport int64_t, uint32_t
 
 from rocketpy._core.base cimport rp_slice

@@ -1,1 +1,1 @@
-"""Stub of rocketpy._core.exported_rows: what the wrappers share to read native tables; nothing of it is for Python."""
+"""Stub of rocketpy._core.exported_rows: how the wrappers read native tables. It has nothing for Python code."""

@@ -8,7 +8,7 @@ from rocketpy._core.errors import NoMemory
 
 
 cdef rp_slice no_name() noexcept nogil:
-    """For a row with fewer than two names."""
+    """Returns an empty name, for a row with fewer than two."""
     cdef rp_slice name
     name.data = NULL
     name.size = 0
@@ -16,7 +16,7 @@ cdef rp_slice no_name() noexcept nogil:
 
 
 cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil:
-    """Appends the row and its two names. Returns 0; or 1 when memory is out, which ends the visit."""
+    """Appends a row with its two names. Returns 0; 1: out of memory, which ends the visit."""
     cdef size_t needed = sizeof(exported_row) + first.size + second.size
     cdef size_t room = buffer.room
     cdef char *larger
@@ -42,7 +42,7 @@ cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, expo
 
 
 cdef list imported_rows(export_buffer *buffer, int names, int numbers):
-    """The buffer as tuples (names…, numbers…); frees it. Rows of the same pair of names follow each other, and share its texts."""
+    """Returns the buffer as tuples (names…, numbers…), and frees it. Consecutive rows with the same pair of names share its texts."""
     cdef list rows = []
     cdef exported_row row
     cdef rp_slice name

@@ -1,7 +1,7 @@
-/* fields_inl.h: a C struct's fields by name, so that one loop in base.pyx fills options from keywords and makes dicts of figures.
+/* fields_inl.h: tables of a C struct's fields by name, by which base.pyx fills options from keywords and turns numbers into dicts.
  *
  * A table is a list of RP_FIELD_ROW(struct, member), ended by RP_FIELD_END; the member's kind comes from its C type.
- * tests/unit/test_wrapper_fields.py compares every table with the header it stands for. */
+ * tests/unit/test_wrapper_fields.py compares every table with its header. */
 #ifndef RP_CORE_FIELDS_INL_H
 #define RP_CORE_FIELDS_INL_H
 
@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 enum rp_field_kind {
-    RP_FIELD_NONE,  /* not settable from Python: clocks, seams, borrowed pointers */
+    RP_FIELD_NONE, /* not settable from Python: clocks, seams, borrowed pointers */
     RP_FIELD_I32,
     RP_FIELD_U16,
     RP_FIELD_U32,
     RP_FIELD_I64,
     RP_FIELD_U64,
     RP_FIELD_F64,
-    RP_FIELD_TEXT,  /* const char *, borrowed from a bytes object that the wrapper keeps */
+    RP_FIELD_TEXT, /* const char *, borrowed from a bytes object that the wrapper keeps */
     RP_FIELD_CHARS, /* char[n], zero-terminated, cut at n - 1 */
     RP_FIELD_BYTES, /* uint8_t[n] */
-    RP_FIELD_U64S   /* uint64_t[n] */
+    RP_FIELD_U64S /* uint64_t[n] */
 };
 
 typedef struct rp_field_row {
@@ -28,7 +28,7 @@ typedef struct rp_field_row {
     int kind;
 } rp_field_row;
 
-/* An array decays to a pointer here, which tells it from the scalar. */
+/* An array decays to a pointer here, which distinguishes it from a scalar. */
 #define RP_FIELD_KIND(value)                                                                                                               \
     _Generic((value),                                                                                                                      \
         int32_t: RP_FIELD_I32,                                                                                                             \

@@ -1,6 +1,6 @@
-# grpc.pyx: what speaks gRPC on a server's connections (csrc/grpc).
+# grpc.pyx: gRPC on a server's connections (csrc/grpc).
 #
-# Calls come up as the Requests of that server; what is said to them goes down here.
+# Calls come up as the Requests of that server; their answers go down here.
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -36,12 +36,12 @@ cdef extern from "grpc/grpc.h" nogil:
 EVENT_COMPRESSED = 1
 EVENT_STREAM = 2
 
-# A message from this size on is copied without the GIL; below, giving it up costs more than the copy.
+# A message of at least this size is copied without the GIL; for a smaller one, releasing it costs more than the copy.
 cdef enum: NOGIL_MESSAGE_SIZE = 65536
 
 
 cdef bint is_queued(int status) except -1:
-    """False when the connection takes no more; what is said to one that is gone is said."""
+    """Returns False if the connection takes no more, and True also if it is gone."""
     if status == RP_E_BUSY:
         return False
     if status != RP_E_CLOSED:

@@ -1,4 +1,4 @@
-# ha.pxd: csrc/ha in Cython's words.
+# ha.pxd: csrc/ha declared for Cython.
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log

@@ -1,6 +1,6 @@
-# ha.pyx: the commit log's way to slaves and from a master (csrc/ha).
+# ha.pyx: replication of the commit log to slaves and from a master (csrc/ha).
 #
-# Two native threads meet here without Python: an append notifies the master's transfer, an ack completes parked responses.
+# Native threads call each other here without Python: an append notifies the master's transfer, an ack completes parked responses.
 
 import os
 
@@ -67,7 +67,7 @@ cdef void notify_transfer(void *context) noexcept nogil:
 
 
 cdef int borrow(tuple lenders) except -1:
-    """From now on the lenders refuse to close; None is skipped. Raises Closed if one of them is closed, or UsedAfterFork."""
+    """Makes the lenders refuse to close from now on; None is skipped. Raises Closed if one of them is closed, or UsedAfterFork."""
     for lender in lenders:
         if lender is not None:
             (<NativeObject>lender).enter()

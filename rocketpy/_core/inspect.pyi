@@ -1,4 +1,4 @@
-"""Stub of rocketpy._core.inspect: store directories read from outside (csrc/store/store_verify.h, log_scan.h)."""
+"""Stub of rocketpy._core.inspect: reads the directories of a store from outside (csrc/store/store_verify.h, log_scan.h)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -25,18 +25,18 @@ def verify_store(
     on_damage: Callable[[Damage], Any] | None = None,
     on_progress: Callable[[int, int], Any] | None = None,
 ) -> dict[str, int]:
-    """Checks a stopped store; returns the fields of rp_verify_counts. on_progress gets bytes done and in all. An exception of a
-    callback ends the run and is raised here. Raises NotFound without a store there."""
+    """Checks a stopped store; returns the fields of rp_verify_counts. on_progress gets the bytes done and the total. An exception of a
+    callback ends the run and is raised here. Raises NotFound if there is no store."""
 
 @disjoint_base
 class LogScan(NativeObject, Iterator[Message | Damage]):
-    """The records of one commit log file, with what is damaged in between."""
+    """Iterates over the records of one commit log file, and the damage between them."""
 
     def __init__(self, path: str, *, begin_offset: int = ..., end_offset: int = ..., check_crc: bool = True) -> None:
-        """Raises InvalidArgument for a name that is no offset, NotFound, StoreIOError."""
+        """Raises InvalidArgument if the name is not an offset, NotFound, StoreIOError."""
     def __iter__(self) -> LogScan: ...
     def __next__(self) -> Message | Damage: ...
     @property
     def offset(self) -> int:
-        """Physical offset of the next byte to look at."""
+        """Physical offset of the next byte to read."""
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
-# inspect.pyx: reading store directories from outside (csrc/store/store_verify.h, log_scan.h): for tools, never for a running broker.
+# inspect.pyx: reads the directories of a store from outside (csrc/store/store_verify.h, log_scan.h): for tools, never for a running broker.
 #
-# Callbacks run on the calling thread, between native steps; an exception in one ends the run and comes out of the call.
+# Callbacks run on the calling thread, between native steps; an exception in one ends the run and is raised by the call.
 
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t

@@ -1,4 +1,4 @@
-"""Where liburing is: the one that pyuring bundles, whose path the native store gets (csrc/base/liburing.h loads it)."""
+"""Finds the liburing that pyuring bundles; the native store gets its path (csrc/base/liburing.h loads it)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def liburing_path() -> str | None:
-    """None when pyuring is not installed. pyuring itself is not imported: nothing of its Python is needed."""
+    """Returns None if pyuring is not installed. Does not import pyuring, whose Python code is not needed."""
     found = importlib.util.find_spec("pyuring")
     if found is None or not found.submodule_search_locations:
         return None

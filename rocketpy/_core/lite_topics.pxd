@@ -1,4 +1,4 @@
-# lite_topics.pxd: csrc/broker/lite.h in Cython's words.
+# lite_topics.pxd: csrc/broker/lite.h declared for Cython.
 from libc.stdint cimport int32_t, int64_t
 
 from rocketpy._core.base cimport rp_slice

@@ -1,4 +1,4 @@
-"""Stub of rocketpy._core.lite_topics: who reads which lite topics (csrc/broker/lite.h)."""
+"""Stub of rocketpy._core.lite_topics: which clients read which lite topics (csrc/broker/lite.h)."""
 
 from .escaping_messages import EscapingMessages
 
@@ -6,22 +6,24 @@ class LiteTopics(EscapingMessages):
     """The part of Broker for lite topics; a base class only."""
 
     def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
-        """Whose lite topics the group reads, "" of none, and whether all. Raises InvalidArgument, NoMemory."""
+        """Sets the topic whose lite topics the group reads, "" for none, and whether it reads all of them. Raises InvalidArgument,
+        NoMemory."""
     def put_lite_reader(self, group: str, client: str, queue: str) -> None:
-        """The client reads the lite topic of that light queue. Raises InvalidArgument: no such names; Busy: a bound; NoMemory."""
+        """The client reads the lite topic of that light queue. Raises InvalidArgument: a name is invalid; Busy: a bound is reached;
+        NoMemory."""
     def delete_lite_reader(self, group: str, client: str, queue: str) -> None: ...
     def delete_lite_readers(self, group: str, client: str) -> None:
-        """It reads nothing more; "": the wildcard group."""
+        """The client reads nothing any more; "": the wildcard group."""
     def put_lite_wildcard(self, group: str, topic: str) -> None:
-        """The group reads all lite topics of the topic: what is in their queues, and what comes. Looks at every queue of the store. Raises
-        InvalidArgument; Busy, NoMemory: it was not told of all."""
+        """The group reads all lite topics of the topic: the messages in their queues, and later ones. Looks at every queue of the store.
+        Raises InvalidArgument; Busy, NoMemory: the group was not told of all messages."""
     def lite_wildcard_has_missed(self, group: str) -> bool:
-        """Whether it was not told of something since the last time this was asked."""
+        """Returns whether the group was not told of a message since the last call."""
     def forget_lite_queue(self, queue: str) -> None:
-        """It was deleted: nobody reads it."""
+        """The light queue was deleted: nobody reads it any more."""
     def look_at_lite_queues(self, group: str, client: str) -> None:
-        """Has all looked at that the client, "": every client of the group, reads."""
+        """Checks all light queues that the client reads for messages; "": those of every client of the group."""
     def lite_stats(self) -> dict[str, int]:
-        """Counts by the names of rp_lite_stats."""
+        """The fields of rp_lite_stats."""
     def lite_last_pop_ms(self, group: str, client: str) -> int:
-        """How long ago the client's last pop came; -1: it is not known."""
+        """How long ago the client's last pop arrived; -1: not known."""

@@ -1,4 +1,4 @@
-# lite_topics.pyx: who reads which lite topics, the part of the broker that csrc/broker/lite.h is about.
+# lite_topics.pyx: which clients read which lite topics (csrc/broker/lite.h).
 
 from rocketpy._core.base cimport check, read_fields, rp_field_row, slice_of_text
 

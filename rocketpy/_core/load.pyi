@@ -10,11 +10,11 @@ from .options import LoadOptions as LoadOptions
 from .results import FloorRate as FloorRate
 
 LATENCY_NAMES: Final[tuple[str, ...]]
-"""The keys of a result's latency, by rp_load_latency_kind."""
+"""The keys of a result's latency, in the order of rp_load_latency_kind."""
 
 @disjoint_base
 class Load(NativeObject):
-    """One run against one broker address, in threads of its own. Keyword names are the fields of rp_load_options."""
+    """One run against one broker address, on its own threads. Keyword names are the fields of rp_load_options."""
 
     def __init__(self, *, start_offsets: Sequence[int] | None = None, **options: Unpack[LoadOptions]) -> None:
         """Resolves the address and, for pulls, asks the broker for offsets. Raises InvalidArgument, NetworkError, ProtocolError…"""
@@ -22,14 +22,14 @@ class Load(NativeObject):
     def progress(self) -> dict[str, int]:
         """The fields of rp_load_progress: sent, acknowledged, errors, bytes_sent, received, bytes_received, failures, …"""
     def wait(self, timeout_s: float) -> bool:
-        """True when finished; looks at signals every 100 ms."""
+        """Returns whether the run has finished. Checks for signals every 100 ms."""
     def stop(self) -> None: ...
     def result(self) -> dict[str, Any]:
-        """The fields of rp_load_result: totals (dict), error_codes (list of dicts code/count/remark), latency (dict of dicts:
-        publish, publish_delay, end_to_end, fetch; values in ns), queues (list of dicts, the fields of rp_load_queue) and the
-        scalars; after the run."""
+        """The fields of rp_load_result, after the run: totals (dict), error_codes (list of dicts code/count/remark), latency (dict of
+        dicts: publish, publish_delay, end_to_end, fetch; values in ns), queues (list of dicts, the fields of rp_load_queue) and the
+        scalars."""
     def percentile(self, kind: int, percent: float) -> int:
-        """ns; kind is an rp_load_latency_kind: 0 publish, 1 publish_delay, 2 end_to_end, 3 fetch."""
+        """Returns ns; kind is an rp_load_latency_kind: 0 publish, 1 publish_delay, 2 end_to_end, 3 fetch."""
     def save_ledger(self, path: str) -> None: ...
     def close(self) -> None: ...
 
@@ -37,7 +37,7 @@ FLOOR_KINDS: Final[dict[str, int]]
 
 @disjoint_base
 class Floor(NativeObject):
-    """The bare epoll server, in a thread of its own, of one of FLOOR_KINDS. Raises InvalidArgument for another."""
+    """The bare epoll server, on its own thread. Raises InvalidArgument if kind is not in FLOOR_KINDS."""
 
     def __init__(self, path: str, file_size: int = 0, port: int = 0, spin_us: int = 0, *, kind: str = "reused") -> None: ...
     @property

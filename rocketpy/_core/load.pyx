@@ -104,7 +104,7 @@ cdef extern from *:
     const rp_field_row *load_latency_rows
     const rp_field_row *load_queue_rows
 
-cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call looks at signals
+cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call checks for signals
 
 LATENCY_NAMES = ("publish", "publish_delay", "end_to_end", "fetch")
 

@@ -1,4 +1,4 @@
-# popped_messages.pxd: csrc/broker/pop.h in Cython's words.
+# popped_messages.pxd: csrc/broker/pop.h declared for Cython.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_error, rp_slice

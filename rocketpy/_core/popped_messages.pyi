@@ -10,22 +10,24 @@ class PoppedMessages(Handler):
     """The part of Broker for pop consumption; a base class only."""
 
     def start_revive(self) -> None:
-        """What was popped and not acked in time goes to its retry topic. A master's. Idempotent. Raises Busy, NoMemory."""
+        """Starts to move messages that were popped and not acked in time to their retry topic. For a master. Idempotent. Raises Busy,
+        NoMemory."""
     def stop_revive(self) -> None:
         """Returns when nothing is revived any more. Idempotent."""
     def wanted_retry_topic(self) -> tuple[str, int] | None:
-        """Takes a retry topic that is missing or has too few queues, of some, and how many it is to have; what goes there waits for it, and
-        names it again while it is missing."""
+        """Takes one of the retry topics that are missing or have too few queues, with the number of queues that it needs. Messages for
+        it wait, and name it again as long as it is missing."""
     def take_foreign(self) -> ForeignMessage | None:
-        """The next message of another broker that a checkpoint here stands for; None: there is none that nobody has taken."""
+        """Returns the next message of another broker that a checkpoint here refers to; None: there is none that has not been taken."""
     def put_foreign(self, id: int, status: int, record: bytes) -> None:
-        """What became of it: 0 and its record; NotFound.status: it is gone; another error's: it may be taken again. Raises Busy, NoMemory:
-        so it may."""
+        """Reports what became of it. status 0: found, with its record; NotFound.status: it is gone; that of another error: it may be
+        taken again. Raises Busy, NoMemory: likewise."""
     def pop_orders(self) -> list[PopOrder]:
-        """What order consumers have: of consumerOrderInfo.json."""
+        """What order consumers hold: the content of consumerOrderInfo.json."""
     def put_pop_order(self, order: PopOrder) -> None:
-        """In place of what is there. Raises InvalidArgument: names, queue, 1 to 32 messages or attempt id cannot be; NoMemory."""
+        """Replaces the entry. Raises InvalidArgument if the names, the queue, the number of messages (1 to 32) or the attempt id are
+        invalid; NoMemory."""
     def pop_order_version(self) -> int:
-        """Grows with each change of pop_orders()."""
+        """Increases with each change of pop_orders()."""
     def pop_stats(self) -> dict[str, int]:
-        """Counters by the names of rp_pop_stats."""
+        """The fields of rp_pop_stats."""

@@ -1,4 +1,4 @@
-# popped_messages.pyx: pop consumption, the part of the broker that csrc/broker/pop.h is about.
+# popped_messages.pyx: pop consumption (csrc/broker/pop.h).
 
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
@@ -21,7 +21,7 @@ cdef extern from *:
 
 cdef enum:
     POP_MESSAGES_MAX = 32
-    POP_NAMES_BYTES_MAX = 1024  # of a group, a topic and an attempt id
+    POP_NAMES_BYTES_MAX = 1024  # of a group, a topic and an attempt id together
 
 ctypedef struct exported_order:
     uint32_t sizes[3]
@@ -90,7 +90,7 @@ cdef object imported_order(const exported_order *row):
 
 
 cdef list imported_orders(order_buffer *buffer):
-    """The rows; frees them."""
+    """Returns the rows, and frees them."""
     cdef list orders = []
     cdef size_t i
     try:

@@ -18,11 +18,11 @@ TYPE_LITE: Final[int]
 
 @disjoint_base
 class Proxy(Handler):
-    """Owner of one rp_proxy. It is the handler of the gRPC port's Server and of what speaks gRPC there; close it after that Server."""
+    """Owns one rp_proxy, the handler of the gRPC port's Server and of its Grpc. Close it after that Server."""
 
     def __init__(self, *, gate: Gate | None = None, credentials: tuple[str, str, str | None] | None = None, **options: Any) -> None:
-        """gate: whom its users are let in by. credentials: an access key, its secret and perhaps a token, to sign with what goes to
-        brokers. options are the other fields of rp_proxy_options. Raises InvalidArgument, NoMemory."""
+        """gate: decides which users may call. credentials: access key, secret and perhaps a token, to sign requests to brokers. options
+        are the other fields of rp_proxy_options. Raises InvalidArgument, NoMemory."""
     def put_route(
         self,
         topic: str,
@@ -33,10 +33,10 @@ class Proxy(Handler):
         ask_again_ns: int,
         ends_ns: int,
     ) -> bool:
-        """Messages of these TYPE_ bits go to these queues, (place among the brokers, id), of brokers by name, address and port, until the
-        monotonic times: see csrc/proxy/route_table.h. False: there are as many topics as may be. Raises InvalidArgument, NoMemory."""
+        """Messages of these TYPE_ bits go to these queues, (index in brokers, id), of brokers with name, address and port, until the
+        monotonic times: see csrc/proxy/route_table.h. Returns False if the table is full. Raises InvalidArgument, NoMemory."""
     def forget_route(self, topic: str) -> None:
-        """Its messages are Python's from now on."""
+        """From now on messages to the topic are left to Python."""
     def put_reading(
         self,
         topic: str,
@@ -48,36 +48,37 @@ class Proxy(Handler):
         ask_again_ns: int,
         ends_ns: int,
     ) -> bool:
-        """A group reads the topic from these brokers, until the times; its messages come in order or not, and so often again. False: there
-        are as many as may be. Raises as put_route."""
+        """The group reads the topic from these brokers until the times; is_orderly: whether it gets messages in order; retries: how
+        often a message is delivered again. Returns False if the table is full. Raises as put_route."""
     def forget_reading(self, topic: str, group: str) -> None:
-        """What is asked for it is Python's from now on."""
+        """From now on receives of the group from the topic are left to Python."""
     def put_client(self, client_id: str, reserve_ms: int) -> bool:
-        """One that has sent its settings: see csrc/proxy/known_clients.h. False: there are as many as may be. Raises InvalidArgument,
-        NoMemory."""
+        """Adds a client that has sent its settings: see csrc/proxy/known_clients.h. Returns False if the table is full. Raises
+        InvalidArgument, NoMemory."""
     def forget_client(self, client_id: str) -> None:
-        """What it receives is Python's from now on."""
+        """From now on receives of the client are left to Python."""
     def put_broker(self, name: str, address: bytes, port: int) -> bool:
-        """Where its master is. False: there are as many brokers as may be. Raises InvalidArgument, NoMemory."""
+        """Sets the address of the broker's master. Returns False if the table is full. Raises InvalidArgument, NoMemory."""
     def forget_broker(self, name: str) -> None:
-        """What is for it is Python's from now on."""
+        """From now on calls for the broker are left to Python."""
     def hold(self, client_id: str, group: str, first: str) -> bool:
-        """A message that is renewed from now on, by the handle that its client knows: see csrc/proxy/held_handles.h. False: there are as
-        many as may be. Raises NoMemory."""
+        """Adds a message whose invisible time is renewed; first: the handle that its client knows: see csrc/proxy/held_handles.h.
+        Returns False if the table is full. Raises NoMemory."""
     def tell_held(self, before_ms: int) -> tuple[str, str, str, str, str, int, int] | None:
-        """Of the messages that were received natively before then the oldest that was not told yet: client, group, topic, message id, the
-        handle that the client knows, since when it is held, and how often it came before. None: there is none."""
+        """Takes the oldest message that was received natively before before_ms and has not been reported yet: client, group, topic,
+        message id, the handle that the client knows, since when it is held, and how often it was delivered before. None: there is none."""
     def is_held(self, client_id: str, group: str, first: str) -> bool:
-        """False: nobody held it, or it was acknowledged."""
+        """Returns False if the message was never held, or was acknowledged."""
     def begin_renewal(self, client_id: str, group: str, first: str) -> bool:
-        """False: it is not held, or renewed already. While it is renewed its acknowledgement is Python's."""
+        """Returns False if the message is not held, or is being renewed already. Until end_renewal its acknowledgement is left to
+        Python."""
     def end_renewal(self, client_id: str, group: str, first: str, today: str = "") -> None:
-        """With the handle it has now; without one it is the same as before."""
+        """Ends a renewal; today: the new handle, "" to keep the old one."""
     def forget_held(self, client_id: str, group: str, first: str) -> bool:
-        """It is not renewed any more. False: it was not held."""
+        """The message is not renewed any more. Returns False if it was not held."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_proxy_stats."""
     def times(self, method: int) -> list[tuple[int, int, list[int]]]:
-        """Of a METHOD_: (code of the answer, nanoseconds together, how many by the classes of remoting/latencies.py)."""
+        """Of a METHOD_: (code of the answer, sum of nanoseconds, calls in each class of remoting/latencies.py)."""
     def close(self) -> None:
-        """Idempotent. Raises Busy while its Server is not closed."""
+        """Idempotent. Raises Busy if its Server is not closed."""

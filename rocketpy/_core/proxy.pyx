@@ -1,4 +1,4 @@
-# proxy.pyx: gRPC calls that are answered without Python (csrc/proxy).
+# proxy.pyx: answers gRPC calls without Python (csrc/proxy).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -156,7 +156,7 @@ cdef class Proxy(Handler):
         return 0
 
     cdef int attach_native(self, Server server) except -1:
-        return 0  # what speaks gRPC there borrows this until the server is closed
+        return 0  # the server's Grpc borrows this until the server is closed
 
     def put_route(self, str topic not None, uint32_t types, list brokers not None, list queues not None, *, int64_t ask_again_ns,
                   int64_t ends_ns):
@@ -169,7 +169,7 @@ cdef class Proxy(Handler):
 
     cdef bint put(self, str topic, str group, uint32_t types, list brokers, list queues, bint is_orderly, int32_t retries,
                   int64_t ask_again_ns, int64_t ends_ns) except -1:
-        """group None: of a topic that is sent to."""
+        """group None: a route for sends; otherwise how the group reads the topic."""
         cdef rp_route route
         cdef rp_route_broker *native_brokers = NULL
         cdef rp_route_queue *native_queues = NULL
@@ -355,7 +355,7 @@ cdef class Proxy(Handler):
 
 
 cdef bint is_put(int status) except -1:
-    """What a table answers to a row: False where it has as many as may be."""
+    """Checks the status of a put. Returns False if the table is full."""
     if status == RP_E_BUSY:
         return False
     check(status, NULL)
@@ -363,7 +363,7 @@ cdef bint is_put(int status) except -1:
 
 
 cdef rp_held_key held_key(str client_id, str group, str first) except *:
-    """Nothing is copied: the texts must outlive it."""
+    """Copies nothing: the texts must outlive the key."""
     cdef rp_held_key key
     key.client_id = slice_of_text(client_id)
     key.group = slice_of_text(group)
@@ -372,7 +372,7 @@ cdef rp_held_key held_key(str client_id, str group, str first) except *:
 
 
 cdef int fill_broker(rp_route_broker *broker, str name, bytes address, uint16_t port) except -1:
-    """Nothing of the name is copied: it must outlive the struct."""
+    """Does not copy the name, which must outlive the struct."""
     if len(address) not in (4, 16):
         raise InvalidArgument(f"an address of {len(address)} bytes")
     broker.name = slice_of_text(name)

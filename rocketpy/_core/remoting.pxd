@@ -1,4 +1,4 @@
-# remoting.pxd: csrc/remoting in Cython's words, and the wrapper classes other rooms build on.
+# remoting.pxd: csrc/remoting declared for Cython, and the wrapper classes that other rooms build on.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_arena, rp_error, rp_log, rp_slice
@@ -82,22 +82,22 @@ cdef extern from "remoting/server.h" nogil:
 
 
 cdef class Handler(NativeObject):
-    """What a Server calls on its reactors: the broker's fast path. Closed after the servers it is attached to have stopped."""
+    """What a Server calls on its reactors: the broker's fast path. Close it after the servers that it is attached to have stopped."""
     cdef const rp_handler *handler
-    cdef const void *call_handler  # an rp_grpc_handler of gRPC's calls; NULL: it has none
+    cdef const void *call_handler  # an rp_grpc_handler for gRPC calls; NULL: none
     cdef list servers
 
     cdef int attach_native(self, Server server) except -1
 
 
 cdef class Gate(NativeObject):
-    """What a Server asks before every request whether it may. Closed after the servers that have it."""
+    """What a Server asks before every request whether to admit it. Close it after the servers that use it."""
 
     cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL
 
 
 cdef class Protocol(NativeObject):
-    """What a Server's connections speak instead of frames. Closed after the servers that have it."""
+    """What a Server's connections speak instead of frames. Close it after the servers that use it."""
     cdef const rp_protocol *protocol
 
     cdef int forget_handler(self) noexcept
@@ -126,7 +126,7 @@ cdef class Server(NativeObject):
     cdef NativeObject log
     cdef Py_ssize_t requests_out
     cdef bint is_stopped
-    cdef bint is_over # closed, and no call and no thread has the native server any more
+    cdef bint is_over # closed, and no call and no thread uses the native server any more
 
     cdef int give_back(self, rp_request *request) noexcept
     cdef int free_native(self) noexcept

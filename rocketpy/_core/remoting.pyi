@@ -23,7 +23,7 @@ NO_DEADLINE: Final = 0x7FFFFFFFFFFFFFFF
 
 @disjoint_base
 class Command:
-    """One decoded remoting command. Immutable; bytes are copies. Made by decode_command and Server.take only."""
+    """One decoded remoting command. Immutable; bytes are copies. Made only by decode_command and Server.take."""
 
     @property
     def code(self) -> int: ...
@@ -51,7 +51,7 @@ class Command:
 
 @disjoint_base
 class Request(Command):
-    """A command that came up from a reactor, with its connection. fields, body and remark are converted when first asked for."""
+    """A command that came up from a reactor, with its connection. fields, body and remark are converted at the first access."""
 
     @property
     def kind(self) -> int:
@@ -63,17 +63,17 @@ class Request(Command):
         """ "ip:port" or "[ipv6]:port"."""
     @property
     def deadline_ns(self) -> int:
-        """Of a call: until when its client waits, by time.monotonic_ns; NO_DEADLINE: for ever."""
+        """For a call: how long its client waits, by time.monotonic_ns; NO_DEADLINE: for ever."""
 
 def decode_command(frame: bytes | bytearray | memoryview) -> Command:
-    """Decodes one whole frame, its 4 length bytes included. Raises ProtocolError with the byte offset and cause."""
+    """Decodes one complete frame, with its 4 length bytes. Raises ProtocolError with the byte offset and cause."""
 
 def scan_frame(data: bytes | bytearray | memoryview, frame_size_max: int = ...) -> int:
-    """Size in bytes of the whole frame at the head of data, 0 when more bytes are needed. Raises ProtocolError."""
+    """Returns the size in bytes of the frame at the head of data; 0 if more bytes are needed. Raises ProtocolError."""
 
 def scan_proxy_header(data: bytes) -> tuple[int, bytes, int]:
-    """What a balancer says before a connection's first byte (HAProxy's PROXY protocol): the header's size; the client's address, b"" when
-    it tells none; and its port. Size 0: more bytes are needed to know; -1: data begins with no such header."""
+    """Reads what a balancer sends before a connection's first byte (HAProxy's PROXY protocol). Returns the header's size, the client's
+    address (b"" if it gives none) and its port. Size 0: more bytes are needed to decide; -1: data does not begin with such a header."""
 
 def encode_command(
     code: int,
@@ -87,14 +87,14 @@ def encode_command(
     version: int = 479,
     serialize_type: int = 0,
 ) -> bytes:
-    """One frame, length included. Defaults: LanguageCode.PYTHON, MQVersion.V5_3_3. Raises TooLarge, InvalidArgument."""
+    """Returns one frame with its length bytes. Defaults: LanguageCode.PYTHON, MQVersion.V5_3_3. Raises TooLarge, InvalidArgument."""
 
 @disjoint_base
 class Handler(NativeObject):
-    """What a Server calls on its reactors; the Broker is one. Closed after the servers it is attached to have stopped."""
+    """What a Server calls on its reactors; the Broker is one. Close it after the servers that it is attached to have stopped."""
 
 class Gate(NativeObject):
-    """What a Server asks before every request whether it may; the AuthTable is one. Closed after the servers that have it."""
+    """What a Server asks before every request whether to admit it; the AuthTable is one. Close it after the servers that use it."""
 
 @disjoint_base
 class Protocol(NativeObject):
@@ -104,33 +104,36 @@ class Protocol(NativeObject):
 
 @disjoint_base
 class Server(NativeObject):
-    """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
+    """Owns one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
 
-    Binds and listens at once; reactors run from start() to stop(). close() stops when needed, after the handler's close(): its flusher and
-    slaves wake our reactors until then (Busy). The native server is freed when the last Request taken from it is gone."""
+    Binds and listens at once; reactors run from start() to stop(). close() stops them if needed. It raises Busy before the handler's
+    close(), since the handler's flusher and slaves wake the reactors until then. The native server is freed when the last Request taken
+    from it is gone.
+    """
 
     def __init__(self, *, handler: Handler | None = None, log: LogTap | None = None, **options: Unpack[ServerOptions]) -> None: ...
     @property
     def port(self) -> int: ...
     @property
     def event_fd(self) -> int:
-        """Readable when requests wait; for asyncio's add_reader."""
+        """Readable while requests wait; for asyncio's add_reader."""
     def set_gate(self, gate: Gate) -> None:
-        """Before start(), once: later it raises Busy."""
+        """To be called at most once, before start(); otherwise raises Busy."""
     def set_protocol(self, protocol: Protocol) -> None:
-        """Before load_tls() and start(), once: later it raises Busy. It is this server's from then on, and closed with it."""
+        """To be called at most once, before load_tls() and start(); otherwise raises Busy. The protocol belongs to this server from then
+        on, and is closed with it."""
     def pass_http2_on(self, address: bytes, port: int) -> None:
-        """What begins as HTTP/2 does goes on to the server there, behind a PROXY header that says who the client is. Before load_tls() and
-        start(): later, or with a protocol, it raises Busy."""
+        """Passes connections that begin as HTTP/2 on to the server there, behind a PROXY header with the client's address. To be called
+        before load_tls() and start(), and without a protocol; otherwise raises Busy."""
     def start(self) -> None: ...
     def load_tls(self, **options: Unpack[TlsOptions]) -> None:
-        """Reads certificate, key and trust; handshakes that begin from now on go by them. Raises Unsupported without OpenSSL, NotFound,
-        StoreIOError, InvalidArgument for what a file holds: then what was loaded before stays."""
+        """Reads certificate, key and trust for handshakes from now on. Raises Unsupported if OpenSSL is missing, NotFound, StoreIOError,
+        or InvalidArgument for the content of a file; then what was loaded before stays in force."""
     def stop(self, drain_ms: int = 500) -> None:
-        """Blocks until the reactors have ended: drain_ms at most, then connections are cut."""
+        """Blocks until the reactors have ended; after drain_ms connections are cut."""
     def close(self) -> None: ...
     def take(self, requests_max: int = 256) -> list[Request]:
-        """Requests that wait, oldest first, at most 256; empty when there are none (the event fd is then armed again)."""
+        """Returns requests that wait, oldest first, at most 256; empty if there are none (the event fd is then armed again)."""
     def respond(
         self,
         request: Request,
@@ -139,7 +142,7 @@ class Server(NativeObject):
         fields: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> bool:
-        """Answers in the request's encoding. False when the connection is gone, takes no more, or the request was oneway."""
+        """Answers in the request's encoding. Returns False if the connection is gone or takes no more, or the request was oneway."""
     def send(
         self,
         connection_id: int,
@@ -151,10 +154,10 @@ class Server(NativeObject):
         oneway: bool = False,
         serialize_type: int = 0,
     ) -> bool:
-        """A request of ours on a client's connection; its response comes back as KIND_RESPONSE with the same opaque."""
+        """Sends a request to a client on its connection; the response comes back as KIND_RESPONSE with the same opaque."""
     def resubmit(self, request: Request, found: int = 1) -> bool:
-        """Gives a punted request to the fast path again, once: it cannot be answered from Python afterwards. found: what was found out
-        about it, a number above 0 that the handler knows."""
+        """Gives a punted request to the fast path again, once; Python cannot answer it afterwards. found: what was found out about it, a
+        positive number that the handler knows."""
     def close_connection(self, connection_id: int) -> bool: ...
     def stats(self) -> dict[str, int]:
         """The fields of rp_server_stats."""

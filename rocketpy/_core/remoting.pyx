@@ -1,7 +1,7 @@
 # remoting.pyx: the native remoting server and the frame codec (csrc/remoting).
 #
-# Requests are converted on demand: a Request keeps its native frame and makes fields, remark and body when they are asked for, so
-# that taking a batch costs next to nothing. The native server lives until the last Request taken from it is gone.
+# Requests are converted on demand: a Request keeps its native frame, and makes fields, remark and body at the first access, so that
+# taking a batch costs next to nothing. The native server lives until the last Request taken from it is gone.
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -59,10 +59,10 @@ NO_DEADLINE = 0x7FFFFFFFFFFFFFFF
 cdef enum: LANGUAGE = 3
 cdef enum: VERSION = 479
 
-# A body from this size on is copied without the GIL; below, giving it up costs more than the copy.
+# A body of at least this size is copied without the GIL; for a smaller one, releasing it costs more than the copy.
 cdef enum: NOGIL_BODY_SIZE = 65536
 cdef enum: TAKE_MAX = 256
-# The memory escaped JSON strings of one frame may need; used under the GIL only.
+# Memory for the escaped JSON strings of one frame; used only under the GIL.
 cdef rp_arena *decode_arena = NULL
 
 
@@ -78,7 +78,7 @@ cdef class Gate(NativeObject):
 
 cdef class Protocol(NativeObject):
     cdef int forget_handler(self) noexcept:
-        """Its server has stopped for good: what it has borrowed to handle calls may be closed."""
+        """Called when its server has stopped for good: what it borrowed to handle calls may be closed."""
         return 0
 
     def close(self):
@@ -120,7 +120,7 @@ cdef class Command:
         return f"{name}(code={self.code}, opaque={self.opaque}, flag={self.flag}, fields={self.fields!r}, body={size} bytes)"
 
 
-# The collector may not take the server from one that it has found in a cycle, a cancelled task's for example: it is needed to free it.
+# The collector must not clear `server` of a Request that it finds in a cycle, such as a cancelled task's: it is needed to free the Request.
 @cython.no_gc_clear
 cdef class Request(Command):
     @property
@@ -169,7 +169,7 @@ cdef bytes bytes_of(rp_slice slice):
 
 
 cdef int fill_command(rp_command *command, str remark, object fields, bytes body) except -1:
-    """Adds remark, fields and body. Nothing is copied: the objects must outlive the command."""
+    """Adds remark, fields and body. Copies nothing: the objects must outlive the command."""
     cdef PyObject *key = NULL
     cdef PyObject *value = NULL
     cdef Py_ssize_t position = 0
@@ -406,7 +406,7 @@ cdef class Server(NativeObject):
         if self.gate is not None:
             self.gate.borrowers -= 1
             self.gate = None
-        if self.log is not None:  # its threads wrote there; a Request may outlive them, in the traceback of what it ran into for example
+        if self.log is not None:  # its threads wrote there; a Request may outlive them, for example in a traceback
             self.log.borrowers -= 1
             self.log = None
         self.is_over = True
@@ -416,15 +416,15 @@ cdef class Server(NativeObject):
     cdef int free_native(self) noexcept:
         rp_server_close(self.native)
         self.native = NULL
-        if self.protocol is not None:  # what reactors have not taken from their inboxes is its own
+        if self.protocol is not None:  # it owns what reactors have not taken from their inboxes
             self.protocol.borrowers -= 1
             self.protocol.close()
             self.protocol = None
         return 0
 
     cdef int give_back(self, rp_request *request) noexcept:
-        """The last Request of a server whose close is over frees it: until then close has it, also while it waits for calls in flight.
-        After fork nothing is freed: the parent's threads do not exist here."""
+        """Gives a Request's frame back. The last one frees the server if its close is over; until then, also while close waits for calls
+        in flight, close does. After a fork nothing is freed, since the parent's threads do not exist here."""
         if self.is_forked():
             return 0
         if request != NULL:
@@ -471,9 +471,9 @@ cdef class Server(NativeObject):
         return self.send_filled(connection_id, &command, None, fields, body)
 
     cdef bint send_filled(self, uint64_t connection_id, rp_command *command, str remark, object fields, bytes body) except -1:
-        """Queues the command; False when the connection is gone or takes no more."""
+        """Queues the command. Returns False if the connection is gone or takes no more."""
         cdef int status
-        command.version = VERSION  # clients go by it: they pull by SQL92 only from brokers that are new enough
+        command.version = VERSION  # clients check it: they pull by SQL92 only from brokers that are new enough
         self.enter()
         try:
             fields = fields if fields is None or type(fields) is dict else dict(fields)
@@ -497,7 +497,7 @@ cdef class Server(NativeObject):
             return False
         self.enter()
         try:
-            # What Python may still ask for, before the frame is given away.
+            # Converts what Python may still ask for, before the frame is given away.
             request.fields, request.body, request.remark, request.remote_address
             request.native = NULL
             with nogil:

@@ -1,4 +1,4 @@
-"""The named tuples that the wrappers return. Defined once, for the compiled modules and for their stubs."""
+"""The named tuples that the wrappers return. Defined here once, for the compiled modules and their stubs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Message(NamedTuple):
 
 
 class KeyQuery(NamedTuple):
-    """Commit log offsets, newest first; other keys of the same hash can be among them. The rest is about the newest entry of all."""
+    """Commit log offsets, newest first; messages with another key of the same hash may be among them. The other fields are about the
+    newest entry of the index."""
 
     offsets: list[int]
     last_update_time_ms: int
@@ -35,8 +36,8 @@ class KeyQuery(NamedTuple):
 
 
 class UndecidedHalf(NamedTuple):
-    """A prepared message that nobody has committed or rolled back (rp_undecided_half). immune_s None: it does not say when its producer
-    is to be asked first; -1, and check_times -1: what it says is not a number."""
+    """A prepared message that has been neither committed nor rolled back (rp_undecided_half). immune_s: when its producer is to be asked
+    first, None if the message does not say. immune_s and check_times are -1 if what it says is not a number."""
 
     queue_offset: int
     log_offset: int
@@ -46,8 +47,8 @@ class UndecidedHalf(NamedTuple):
 
 
 class HalfCopy(NamedTuple):
-    """A prepared message that was stored once more (rp_half_copy). first_offset: the queue offset it had before it was copied the first
-    time, -1 where it does not say one; question: the record its producer is asked about, or nothing."""
+    """A prepared message that was stored once more (rp_half_copy). first_offset: its queue offset before it was copied for the first
+    time, -1 if it does not say; question: the record that its producer is asked about, if any."""
 
     queue_offset: int
     log_offset: int
@@ -56,8 +57,8 @@ class HalfCopy(NamedTuple):
 
 
 class PopOrder(NamedTuple):
-    """What an order consumer in POP mode has of one queue (rp_pop_order_row). messages: (offset, visible again at, 0 where that was not
-    changed, how often it was consumed before); acked: a bit of each."""
+    """The messages of one queue that an order consumer in POP mode has (rp_pop_order_row). messages: (offset, when it becomes visible
+    again, 0 if that was not changed, how often it was consumed before); acked: one bit for each."""
 
     group: str
     topic: str
@@ -71,7 +72,7 @@ class PopOrder(NamedTuple):
 
 
 class ForeignMessage(NamedTuple):
-    """A message of another broker that a checkpoint here stands for (rp_foreign_wanted)."""
+    """A message of another broker that a checkpoint here refers to (rp_foreign_wanted)."""
 
     id: int
     broker_name: str
@@ -81,7 +82,7 @@ class ForeignMessage(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """Where a message was put."""
+    """Where a message was stored."""
 
     commit_log_offset: int
     size: int
@@ -90,7 +91,7 @@ class AppendResult(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """One damaged place. offset: bytes, physical for the commit log, inside the file for others, -1 for the whole file."""
+    """One damaged place. offset: in bytes, physical for the commit log, within the file for others, -1 for the whole file."""
 
     kind: str
     file: str
@@ -100,7 +101,7 @@ class Damage(NamedTuple):
 
 
 class FloorRate(NamedTuple):
-    """What a bare loop achieved (rp_floor_rate)."""
+    """The rate of a bare loop (rp_floor_rate)."""
 
     rounds: int
     bytes: int
@@ -111,7 +112,7 @@ class FloorRate(NamedTuple):
 
 
 class SyncTimes(NamedTuple):
-    """What a write of 4 KB and its sync take; -1 where it cannot be had."""
+    """How long a write of 4 KB with its sync takes, by each way; -1 if that way is not available."""
 
     syscall_ns: int
     io_uring_ns: int
@@ -120,8 +121,8 @@ class SyncTimes(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """A PolicyEntry (rp_acl_entry): the numbers are the constants of rocketpy._core.auth; name is of LITERAL and PREFIXED; without sources
-    it is for everywhere."""
+    """A PolicyEntry (rp_acl_entry). Numbers are the constants of rocketpy._core.auth; name is set for LITERAL and PREFIXED; an entry
+    without sources applies everywhere."""
 
     is_default: bool
     resource_type: int

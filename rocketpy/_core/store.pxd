@@ -1,4 +1,4 @@
-# store.pxd: csrc/store in Cython's words, and the wrapper class the broker builds on.
+# store.pxd: csrc/store declared for Cython, and the wrapper class that the broker builds on.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice

@@ -51,14 +51,14 @@ cdef extern from *:
     const rp_field_row *store_stats_rows
     const rp_field_row *compaction_stats_rows
 
-cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
+cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call checks for signals
 cdef enum: QUERY_OFFSETS_MAX = 1024
 cdef enum: HOST_BYTES = 20          # address, then port in 4 bytes
-cdef enum: NOGIL_BODY_SIZE = 65536  # bodies from here on are decoded without the GIL
+cdef enum: NOGIL_BODY_SIZE = 65536  # bodies of at least this size are decoded without the GIL
 
 
 def host_bytes(str host not None):
-    """("ip:port" as 20 bytes of a record, whether it is IPv6)."""
+    """Returns "ip:port" as the 20 bytes of a record's host, and whether it is IPv6."""
     address, separator, port = host.rpartition(":")
     address = address.strip("[]")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -89,7 +89,7 @@ cdef dict properties_of(str text):
 
 
 cdef object message_of(const rp_message *message):
-    """A decoded record as a Message; everything is copied."""
+    """Returns a decoded record as a Message; everything is copied."""
     return Message(
         text_of_slice(message.topic),
         message.queue_id,
@@ -154,7 +154,7 @@ ctypedef struct queue_list:
 
 
 cdef int collect_queue(void *context, rp_consume_queue *queue) noexcept nogil:
-    """Runs under the store's own lock: takes the pointer (good until the store closes), asks nothing."""
+    """Runs under the store's lock, so it only takes the pointer, which is valid until the store closes."""
     cdef queue_list *found = <queue_list *>context
     cdef rp_consume_queue **larger
     if found.count == found.room:
@@ -211,7 +211,7 @@ cdef class MessageStore(NativeObject):
         check(status, &error)
 
     cdef rp_consume_queue *find_queue(self, str topic, int32_t queue_id, bint create) except? NULL:
-        """Between enter and leave. NULL without an exception: it does not exist."""
+        """To be called between enter and leave. NULL without an exception: the queue does not exist."""
         cdef rp_slice name = slice_of_text(topic)
         cdef rp_consume_queue *queue
         cdef rp_error error

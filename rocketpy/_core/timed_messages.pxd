@@ -1,4 +1,4 @@
-# timed_messages.pxd: csrc/broker/timed_messages.h in Cython's words.
+# timed_messages.pxd: csrc/broker/timed_messages.h declared for Cython.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_error, rp_slice
@@ -39,4 +39,4 @@ cdef extern from "broker/broker.h" nogil:
 
 
 cdef class TimedMessages(PoppedMessages):
-    """The base of Broker, which opens and closes what is here."""
+    """A base of Broker, which opens and closes the native object."""

@@ -1,4 +1,4 @@
-# timed_messages.pyx: messages with a time of their own, the part of the broker that csrc/broker/timed_messages.h is about.
+# timed_messages.pyx: messages with a delivery time (csrc/broker/timed_messages.h).
 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -37,7 +37,7 @@ cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept
 
 
 cdef int64_t *room_for(uint32_t count) except NULL:
-    """Memory for `count` offsets; the caller frees it."""
+    """Allocates memory for `count` offsets; the caller frees it."""
     cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
     if numbers == NULL:
         raise NoMemory("no memory for offsets that are set aside")
@@ -45,7 +45,7 @@ cdef int64_t *room_for(uint32_t count) except NULL:
 
 
 cdef int64_t *numbers_of(list offsets, uint32_t count) except NULL:
-    """A native copy of the first `count` offsets; the caller frees it."""
+    """Returns a native copy of the first `count` offsets; the caller frees it."""
     cdef int64_t *numbers = room_for(count)
     try:
         for index in range(count):
@@ -193,7 +193,7 @@ cdef class TimedMessages(PoppedMessages):
         return end
 
     def put_delay_aside(self, int32_t level, int64_t reached, list offsets not None):
-        cdef uint32_t count = <uint32_t>min(len(offsets), RP_DELAY_ASIDE_MAX + 1)  # past the bound it is refused
+        cdef uint32_t count = <uint32_t>min(len(offsets), RP_DELAY_ASIDE_MAX + 1)  # one more than the bound, which is refused
         cdef int64_t *numbers = numbers_of(offsets, count)
         cdef int status
         try:

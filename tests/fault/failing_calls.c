@@ -1,8 +1,8 @@
-/* failing_calls.c: preloaded into a server. The calls that open, change, sync or map files below FAILING_CALLS_ROOT are numbered; at one of
- * them the process is killed, or it fails, as may those that follow.
+/* failing_calls.c: preloaded into a server. Numbers the calls that open, change, sync or map files below FAILING_CALLS_ROOT; at a chosen
+ * one it kills the process, or makes that call fail, and if wanted those that follow.
  *
- * Control  the file FAILING_CALLS_CONTROL, mapped: whoever runs the test sets and reads it while the server runs (failing_calls.py).
- * Not seen calls past libc: io_uring's, and what a mapping writes.
+ * Control  the mapped file FAILING_CALLS_CONTROL: the test sets and reads it while the server runs (failing_calls.py).
+ * Unseen   what bypasses libc: io_uring, and writes through a mapping.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,11 +25,11 @@ enum kind { KIND_OPEN = 1, KIND_CHANGE = 2, KIND_SYNC = 4, KIND_MAP = 8 };
 
 static struct control {
     _Atomic int64_t counted; /* calls of these kinds so far */
-    _Atomic int64_t first, last; /* the numbers that are hit */
+    _Atomic int64_t first, last; /* the calls with these numbers are hit */
     _Atomic int64_t os_errno; /* 0: SIGKILL instead */
     _Atomic int64_t kinds;
     _Atomic int64_t hits;
-    char name[PATH_SIZE]; /* of the first that was hit */
+    char name[PATH_SIZE]; /* of the first call that was hit */
 } *control;
 static char root[PATH_SIZE];
 
@@ -44,7 +44,7 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
-/* Whether this call is to fail; errno says how. */
+/* Whether this call is to fail; sets errno. */
 static bool fails(enum kind kind, const char *call, const char *path) {
     if (control == NULL || (atomic_load(&control->kinds) & kind) == 0 || strncmp(path, root, strlen(root)) != 0) {
         return false;
@@ -121,7 +121,7 @@ int fsync(int fd) { return fails_of(KIND_SYNC, "fsync", fd) ? -1 : (int)syscall(
 
 int fdatasync(int fd) { return fails_of(KIND_SYNC, "fdatasync", fd) ? -1 : (int)syscall(SYS_fdatasync, fd); }
 
-/* Of which file is not looked up: the server maps nothing else to write. */
+/* Counted for any file: the server maps nothing else for writing. */
 int msync(void *address, size_t size, int flags) {
     return fails(KIND_SYNC, "msync", root) ? -1 : (int)syscall(SYS_msync, address, size, flags);
 }

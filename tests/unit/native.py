@@ -29,12 +29,17 @@ _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|_Static_
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
+def is_for_c_only(header: Path) -> bool:
+    """Whether its head comment says "C only", perhaps across a line break."""
+    return "C only" in re.sub(r"\s+(\* )?", " ", header.read_text().partition("*/")[0])
+
+
 def headers() -> list[Path]:
     """What is read, included ones first."""
     ordered: list[Path] = []
 
     def visit(header: Path) -> None:
-        if header in ordered or header.name.endswith("_inl.h") or "C only" in header.read_text().partition("*/")[0]:
+        if header in ordered or header.name.endswith("_inl.h") or is_for_c_only(header):
             return
         for name in _INCLUDE.findall(header.read_text()):
             visit((header.parent / name).resolve())

@@ -1,4 +1,4 @@
-/* address_test.c: host:port taken apart. */
+/* address_test.c: parsing of host:port. */
 #include <string.h>
 
 #include "base/address.h"

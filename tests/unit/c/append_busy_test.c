@@ -1,4 +1,4 @@
-/* append_busy_test.c: an append that another one keeps waiting for too long is told so, and succeeds when the way is free. */
+/* append_busy_test.c: an append that another one blocks for too long is refused as busy, and succeeds once the other is done. */
 #include <pthread.h>
 
 #include "../../../csrc/store/commit_log_inl.h"

@@ -1,4 +1,4 @@
-/* auth_fixture.h: signed requests, a table with a few users, and judgements; for the auth_*_test.c programs. */
+/* auth_fixture.h: signed requests, a table with a few users, and verdicts; for the auth_*_test.c programs. */
 #ifndef RP_TESTS_AUTH_FIXTURE_H
 #define RP_TESTS_AUTH_FIXTURE_H
 
@@ -7,7 +7,7 @@
 
 #define SECOND 1000000000ll
 
-static rp_arena *arena; /* of whoever judges, made by main */
+static rp_arena *arena; /* used by every judgement; made by main */
 static const rp_address localhost = {.bytes = {127, 0, 0, 1}, .size = 4, .port = 4711};
 
 /* ---- requests ---- */
@@ -26,7 +26,7 @@ static inline void put(struct request *request, const char *key, const char *val
     CHECK(rp_command_add_field(&request->command, text_slice(key), text_slice(value)) == RP_OK);
 }
 
-/* user NULL: it has no AccessKey. */
+/* user NULL: without an AccessKey. */
 static inline void sign_as(struct request *request, const char *user, const char *secret) {
     rp_field_order order = {0};
     rp_hmac_key key;
@@ -59,7 +59,7 @@ static inline void put_user(rp_auth_table *table, const char *name, const char *
     CHECK(rp_auth_table_put_user(table, text_slice(name), text_slice(secret), is_super, is_enabled) == RP_OK);
 }
 
-/* May PUB on topics that begin so. */
+/* Allows PUB on topics with this prefix. */
 static inline void put_acl(rp_auth_table *table, const char *name, const char *prefix, int is_deny) {
     rp_acl_entry entry = {.is_deny = (uint8_t)is_deny,
                           .resource_type = RP_RESOURCE_TOPIC,

@@ -1,4 +1,4 @@
-/* auth_gate_test.c: who may ask: signatures, users, remarks and audit lines. */
+/* auth_gate_test.c: which requests the gate admits: signatures, users, remarks and audit lines. */
 #include "auth_fixture.h"
 
 /* ---- signatures: expected values were computed by Python's hmac ---- */

@@ -1,4 +1,4 @@
-/* auth_rights_test.c: which entry of an acl decides, and which rights a request asks for. */
+/* auth_rights_test.c: which ACL entry decides, and which rights a request needs. */
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* base_test.c: claims about error, clock, arena, ring, log and thread of csrc/base. */
+/* base_test.c: error, clock, arena, ring, log and thread of csrc/base. */
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>

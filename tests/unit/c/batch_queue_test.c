@@ -1,5 +1,5 @@
-/* batch_queue_test.c: a record of a batch queue has as many offsets as messages, one entry that says so, and is found at each of them,
- * however it came there: appended, held back and confirmed, replicated, or found by a recovery. */
+/* batch_queue_test.c: a record of a batch queue has as many offsets as messages, one entry that covers them, and is found at each of them,
+ * however it got there: appended, held back and confirmed, replicated, or found by a recovery. */
 #include "../../../csrc/store/batch_queue.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* bound_socket_test.c: which interfaces a listener is on. */
+/* bound_socket_test.c: on which interfaces a listener accepts connections. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>

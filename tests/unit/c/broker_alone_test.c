@@ -1,4 +1,4 @@
-/* broker_alone_test.c: what a reactor reads and appends for one request alone, which all its other requests wait for. */
+/* broker_alone_test.c: bounds on what a reactor reads and appends for a single request, while all its other requests wait. */
 #include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/base/file_ops.h"
 #include "../../../csrc/broker/half_messages.h"

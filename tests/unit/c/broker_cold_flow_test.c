@@ -1,4 +1,4 @@
-/* broker_cold_flow_test.c: groups that read much from the disk: who is held, for how long, and who is not. */
+/* broker_cold_flow_test.c: flow control for groups that read much from the disk: which groups are held, for how long, and which are not. */
 #include "broker/cold_flow.h"
 #include "cold_disk.h"
 

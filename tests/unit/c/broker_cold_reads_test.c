@@ -1,4 +1,4 @@
-/* broker_cold_reads_test.c: pulls of messages that memory no longer holds, over a disk whose reads the test lets through. */
+/* broker_cold_reads_test.c: pulls of messages that are no longer in memory, over a disk whose reads the test releases. */
 #include "../../../csrc/store/consume_queue_inl.h"
 #include "cold_disk.h"
 

@@ -1,4 +1,4 @@
-/* broker_commit_test.c: sends to a broker whose log has entries wait until these are committed, or this broker leads no more. */
+/* broker_commit_test.c: with a DLedger log, sends wait until their entries are committed, or until this broker no longer leads. */
 #include <pthread.h>
 
 #include "../../../csrc/broker/half_messages.h"

@@ -1,4 +1,4 @@
-/* broker_compacted_test.c: sends to and pulls from a compacted topic through a real server: keys, gaps, filters, offsets, waiting. */
+/* broker_compacted_test.c: sends to and pulls from a compacted topic through a real server: keys, gaps, filters, offsets, long polling. */
 #include "broker/lane.h"
 #include "broker/pop_revive.h"
 #include "cold_disk.h"

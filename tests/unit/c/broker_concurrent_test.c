@@ -1,4 +1,4 @@
-/* broker_concurrent_test.c: producers, waiting consumers and a writer of the tables at the same time: nothing is lost, doubled or out of
+/* broker_concurrent_test.c: producers, long-polling consumers and a writer of the tables at once: no message is lost, duplicated or out of
  * order. For TSan. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* broker_delay_test.c: delayed messages and those sent back: what is stored for them, when they come, what a failing disk does. */
+/* broker_delay_test.c: delayed messages and those sent back: what is stored for them, when they are delivered, and how a failing disk is
+ * handled. */
 #include <stdbool.h>
 
 #include "broker/send_path.h"

@@ -1,4 +1,4 @@
-/* broker_durable_test.c: responses that wait for disk and slaves. */
+/* broker_durable_test.c: responses that wait for the disk and for slaves. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

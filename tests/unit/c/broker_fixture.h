@@ -1,5 +1,5 @@
 /* broker_fixture.h: a store in a temporary directory, a broker over it, a server on a free port, and a client that speaks both encodings.
- * Everything ends the program with a message when it fails, so tests say only what they claim. */
+ * Every function ends the program with a message if it fails, so that tests contain only their claims. */
 #ifndef RP_TESTS_BROKER_FIXTURE_H
 #define RP_TESTS_BROKER_FIXTURE_H
 
@@ -23,7 +23,7 @@
 #include "check.h"
 #include "store/message.h"
 
-#define WAIT_MS 60000 /* for what must happen; a test never waits this long when it passes, and a busy machine may pause */
+#define WAIT_MS 60000 /* for what must happen: no passing test waits this long, but a busy machine may pause */
 
 typedef struct fixture {
     char path[256];
@@ -45,7 +45,7 @@ static inline void must(int status, const rp_error *error, const char *what) {
     exit(1);
 }
 
-/* Memory where there is enough of it: containers get a /dev/shm of 64 MB. */
+/* Returns /dev/shm if it is large enough: containers get one of 64 MB. */
 static inline const char *fixture_base(void) {
     struct statvfs shm;
     const char *given = getenv("TMPDIR");
@@ -61,7 +61,8 @@ static inline void fixture_init(fixture *fx) {
     CHECK(mkdtemp(fx->path) != NULL);
     rp_message_store_options_default(&fx->store_options);
     fx->store_options.root_path = fx->path;
-    fx->store_options.append_wait_timeout_ms = fx->store_options.append_busy_timeout_ms = 30000; /* a busy machine is no stuck disk */
+    /* On a busy machine a slow append is no sign of a stuck disk. */
+    fx->store_options.append_wait_timeout_ms = fx->store_options.append_busy_timeout_ms = 30000;
     fx->store_options.commit_log_file_size = 1 << 20;
     fx->store_options.consume_queue_file_size = 20 * 1000;
     fx->store_options.populate_ahead_bytes = 1 << 16;
@@ -154,7 +155,7 @@ static inline void client_write(client *c, const uint8_t *bytes, size_t size) {
     }
 }
 
-/* Starts a request; fields follow by with_text and with_number, whose texts must live until it is sent. */
+/* Starts a request. Add fields by with_text and with_number; their texts must live until it is sent. */
 static inline rp_command request_of(client *c, int32_t code) {
     rp_command command = {.code = code, .version = 479, .opaque = ++c->opaque, .serialize_type = c->serialize_type};
     return command;
@@ -183,7 +184,7 @@ static inline void client_send(client *c, const rp_command *command) {
     free(frame);
 }
 
-/* 1: a response is in *response until the next receive; 0: nothing within timeout_ms; -1: the connection ended. */
+/* Returns 1: *response is valid until the next receive; 0: nothing arrived within timeout_ms; -1: the connection has ended. */
 static inline int client_receive(client *c, rp_command *response, int timeout_ms) {
     int64_t until = now_ms() + timeout_ms;
     if (c->taken > 0) {
@@ -241,7 +242,7 @@ static inline int64_t field_number(const rp_command *response, const char *name)
     return number;
 }
 
-/* ---- requests of this room ---- */
+/* ---- requests of csrc/broker ---- */
 
 static inline rp_command send_request_v2(client *c, int32_t code, const char *topic, int32_t queue_id, const char *properties,
                                          rp_slice body, number_text *queue_text) {
@@ -275,7 +276,7 @@ static inline int64_t send_message(client *c, const char *topic, int32_t queue_i
 }
 
 typedef struct pull_request {
-    const char *group, *topic, *subscription; /* subscription NULL: the heartbeat's */
+    const char *group, *topic, *subscription; /* subscription NULL: the one of the heartbeat */
     const char *expression_type;
     int32_t code, queue_id, max_messages, max_bytes, sys_flag;
     int64_t offset, commit_offset, suspend_ms, sub_version;
@@ -323,7 +324,7 @@ static inline rp_command client_pull(client *c, const pull_request *pull) {
     return response;
 }
 
-/* Takes what was punted to Python within WAIT_MS, skipping connection events; the caller frees it. */
+/* Takes the next punted request within WAIT_MS, skipping connection events; the caller frees it. */
 static inline rp_request *take_punted(fixture *fx) {
     int64_t until = now_ms() + WAIT_MS;
     for (;;) {
@@ -378,7 +379,7 @@ static inline int are_parked(void *context) {
     return stats.responses_parked_now == claim->count;
 }
 
-/* Returns when so many responses wait for the disk, for slaves or for a commit. */
+/* Returns when this many responses wait for the disk, for slaves or for a commit. */
 static inline void wait_parked(const fixture *fx, uint64_t count) { wait_until(are_parked, &(parked_claim){fx, count}); }
 
 #endif

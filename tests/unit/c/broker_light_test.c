@@ -1,5 +1,5 @@
-/* broker_light_test.c: sends to light queues: what is taken, what is refused, and that delayed messages and those of transactions are there
- * when they are in their topic, not before. */
+/* broker_light_test.c: sends to light queues: which are accepted, which are refused; delayed and transactional messages enter a light queue
+ * when they enter their topic, not before. */
 #include "broker/answers.h"
 #include "broker/half_messages.h"
 #include "broker/lane.h"

@@ -1,5 +1,5 @@
-/* broker_lite_memory_test.c: lite topics while memory is out at the n-th call, for every n: who is told that it reads them reads them, and
- * no message is lost. Counted are the calls of the reactor, or of who puts readers. */
+/* broker_lite_memory_test.c: lite topics while the n-th allocation fails, for every n: a reader that was reported as added does read,
+ * and no message is lost. Counts the allocations of the reactor, or of the thread that adds readers. */
 #include "memory_out.h"
 
 #include "lite_client.h"

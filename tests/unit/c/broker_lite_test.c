@@ -1,5 +1,5 @@
-/* broker_lite_test.c: lite topics over the wire: senders, pops that wait on two reactors, acks and what is not acked, all at the same time:
- * nothing is lost, and each lite topic comes in order. For TSan. And sends that name one. */
+/* broker_lite_test.c: lite topics over the wire: senders, pops that wait on two reactors, acks and missing acks, all at once: no message is
+ * lost, and each lite topic is delivered in order. For TSan. Also sends that name a lite topic. */
 #include <pthread.h>
 #include <stdatomic.h>
 

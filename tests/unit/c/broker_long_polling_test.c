@@ -1,4 +1,4 @@
-/* broker_long_polling_test.c: pulls that wait: woken by arrival, by deadline, by a deleted topic; dropped with their connection. */
+/* broker_long_polling_test.c: waiting pulls: woken by an arrival, a deadline or a deleted topic; dropped with their connection. */
 #include <stdatomic.h>
 
 #include "broker_fixture.h"

@@ -1,4 +1,4 @@
-/* broker_pop_cold_test.c: pops of messages that memory no longer holds. */
+/* broker_pop_cold_test.c: pops of messages that are no longer in memory. */
 #include "../../../csrc/broker/lane.h"
 #include "cold_disk.h"
 #include "pop_fixture.h"

@@ -1,4 +1,4 @@
-/* broker_pop_delete_test.c: pops of a topic while it is deleted: nothing of them is left for one that is made with its name. */
+/* broker_pop_delete_test.c: pops of a topic while it is deleted: nothing of them is left for a new topic of the same name. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

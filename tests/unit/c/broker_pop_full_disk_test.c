@@ -1,4 +1,4 @@
-/* broker_pop_full_disk_test.c: what was popped, while the disk is full: nothing is lost, and comes once there is room. */
+/* broker_pop_full_disk_test.c: popped messages while the disk is full: none is lost, and all are delivered once there is room. */
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
-/* broker_pop_memory_test.c: pops, and what comes again of them, while memory is out at the n-th call, for every n: nothing is lost, nothing
- * comes twice.
+/* broker_pop_memory_test.c: pops and revived messages while the n-th allocation fails, for every n: nothing is lost, nothing is delivered
+ * twice.
  *
- * Counted are the calls of the rounds that revive, or of the reactor. The product's are in this program's allocator.
+ * Counts the allocations of the revive rounds, or of the reactor, by this program's own allocator.
  */
 
 #include "memory_out.h"

@@ -1,5 +1,5 @@
-/* broker_pop_retry_queues_test.c: in which queue of its retry topic a message comes again, and what waits for one that is missing.
- * Rounds are turned by the test's clock. */
+/* broker_pop_retry_queues_test.c: to which queue of its retry topic a message is revived, and what waits for a queue that is missing.
+ * The test's clock drives the revive rounds. */
 #include "pop_revive_fixture.h"
 
 /* Revives the message of T's, or of the retry topic's, queue, and checks in which retry queue it is then. */

@@ -1,5 +1,5 @@
-/* broker_pop_revive_test.c: what was popped and not acked comes again through its retry topic: when, as what, and what stops or loses it.
- * Rounds are turned by the test's clock; the thread only in the last claim. */
+/* broker_pop_revive_test.c: messages that were popped and not acked are delivered again through their retry topic: when, in which form, and
+ * what stops or loses them. The test's clock drives the revive rounds; only the last claim uses the thread. */
 #include <pthread.h>
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-/* broker_pop_test.c: pops of messages of any queue, what blocks them and wakes them; acks, invisible times, peeks; strangers' requests. */
+/* broker_pop_test.c: pops of messages of any queue, what blocks and wakes them; acks, invisible times, peeks; malformed requests. */
 #include <pthread.h>
 #include <stdatomic.h>
 

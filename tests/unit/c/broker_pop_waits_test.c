@@ -1,4 +1,4 @@
-/* broker_pop_waits_test.c: pops that wait, and what others that wait must not do to them. */
+/* broker_pop_waits_test.c: waiting pops, and that other waiting requests do not disturb them. */
 #include "broker/lane.h"
 #include "pop_fixture.h"
 

@@ -1,4 +1,4 @@
-/* broker_priority_test.c: messages with a priority: the queue each goes to, the order in which pops come to queues. */
+/* broker_priority_test.c: messages with a priority: the queue of each, and the order in which pops read the queues. */
 #include "pop_fixture.h"
 #include "stored_messages.h"
 

@@ -1,4 +1,4 @@
-/* broker_question_memory_test.c: a prepared message is not stored once more when there is no memory for the question about it. */
+/* broker_question_memory_test.c: a prepared message is not stored again if there is no memory for the transaction check. */
 #include <malloc.h>
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-/* broker_reply_bounds_test.c: many replies at once: their bounds, several reactors, an end in the middle. */
+/* broker_reply_bounds_test.c: many replies at once: bounds, several reactors, a stop in the middle. */
 #include "reply_clients.h"
 
 static void replies_past_their_bound_are_refused_before_anything_is_done(void) {

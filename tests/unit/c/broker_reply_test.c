@@ -1,4 +1,4 @@
-/* broker_reply_test.c: replies to requests: who gets them, what is stored, what their sender is told, and when. */
+/* broker_reply_test.c: replies to requests: who gets them, what is stored, what their sender is answered, and when. */
 #include "reply_clients.h"
 #include "stored_messages.h"
 

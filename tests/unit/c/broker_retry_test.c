@@ -1,4 +1,4 @@
-/* broker_retry_test.c: what consumers have tried again: which sends to retry topics, and which messages sent back, need no Python. */
+/* broker_retry_test.c: retries of consumers: which sends to retry topics, and which messages sent back, need no Python. */
 #include "base/clock.h"
 #include "cold_disk.h"
 #include "../../../csrc/store/commit_log_inl.h"

@@ -1,4 +1,4 @@
-/* broker_send_test.c: sends through a real server on loopback: what is stored, what is answered, what goes up to Python. */
+/* broker_send_test.c: sends through a real server on loopback: what is stored, what is answered, what is passed up to Python. */
 #include "stored_messages.h"
 
 static void check_stored(fixture *fx, int64_t offset, const char *body) {

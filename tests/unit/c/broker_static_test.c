@@ -1,4 +1,4 @@
-/* broker_static_test.c: static topics: global queues are the queues that they are here, in both directions, also while they move. */
+/* broker_static_test.c: static topics: global queues map to this broker's queues, in both directions, also while they move. */
 #include <pthread.h>
 #include <stdatomic.h>
 

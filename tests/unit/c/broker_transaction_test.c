@@ -1,4 +1,4 @@
-/* broker_transaction_test.c: prepared messages: what is stored for them, what their end stores, which of them nobody has decided. */
+/* broker_transaction_test.c: prepared messages: what is stored for them, what ending a transaction stores, which ones are undecided. */
 #include <stdbool.h>
 
 #include "../../../csrc/store/commit_log_inl.h"

@@ -1,5 +1,5 @@
-/* check.h: what the C test programs share. A program exits 0 when its claims hold, 1 when one does not.
- * CHECK prints the failed claim and exits at once; CHECK_AT_LAST does when it has not become true within a minute. */
+/* check.h: shared by the C test programs. A program exits 0 if its claims hold, 1 if one does not.
+ * CHECK prints the failed claim and exits at once; CHECK_AT_LAST does so if it has not become true within a minute. */
 #ifndef RP_TESTS_CHECK_H
 #define RP_TESTS_CHECK_H
 

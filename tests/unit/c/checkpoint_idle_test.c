@@ -1,5 +1,5 @@
-/* checkpoint_idle_test.c: what reaches the disk while nothing is appended is in the checkpoint: whoever is killed then reads none of it
- * again. */
+/* checkpoint_idle_test.c: the checkpoint records what reaches the disk while nothing is appended, so that a recovery after a kill does not
+ * read it again. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>

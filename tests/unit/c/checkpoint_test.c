@@ -1,4 +1,4 @@
-/* checkpoint_test.c: what is read of a checkpoint that a power cut met while it was written, and of one that RocketMQ has written since. */
+/* checkpoint_test.c: reading a checkpoint that a power cut has torn, and one that RocketMQ has written since. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

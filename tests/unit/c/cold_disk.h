@@ -1,4 +1,4 @@
-/* cold_disk.h: a broker over a disk whose reads the test lets through. */
+/* cold_disk.h: a broker over a disk whose reads the test releases. */
 #ifndef RP_TESTS_COLD_DISK_H
 #define RP_TESTS_COLD_DISK_H
 
@@ -10,24 +10,24 @@
 
 #define READS_MAX 64
 
-/* The system's file operations, but pages are in memory only when the test or a read says so. */
+/* The system's file operations, except that pages are in memory only if the test, or a read, says so. */
 typedef struct cold_disk {
     rp_file_ops ops;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int in_memory;  /* guarded by lock, as the rest */
+    int in_memory;  /* guarded by lock, like the rest */
     int held;       /* reads wait */
-    int reads_in;   /* a read brings pages into memory */
-    int looks;      /* whether pages are in memory */
-    int begun;      /* reads, so far */
-    size_t largest; /* of them, bytes */
-    int by_page;    /* a read brings in its own pages only, not all */
+    int reads_in;   /* a read brings all pages into memory */
+    int looks;      /* questions whether pages are in memory */
+    int begun;      /* reads so far */
+    size_t largest; /* largest read, bytes */
+    int by_page;    /* a read brings in only its own pages */
     struct {
         uintptr_t begin, end;
-    } there[READS_MAX]; /* by_page: what reads brought in */
+    } there[READS_MAX]; /* by_page: what reads have brought in */
 } cold_disk;
 
-/* Whether reads brought in all of it, each what the ones before it did not. */
+/* Whether reads have brought in the whole range, each of them a part that was missing. */
 static inline int was_read(const cold_disk *disk, uintptr_t begin, uintptr_t end) {
     for (int read = 0; read < disk->begun && begin < end;) {
         int is_of_it = disk->there[read].begin <= begin && begin < disk->there[read].end;
@@ -64,7 +64,7 @@ static inline int read_when_let(void *context, void *address, size_t size, int w
     }
     disk->in_memory |= disk->reads_in && !disk->by_page;
     int rc = disk->reads_in ? 0 : -1;
-    errno = EFAULT; /* of a disk that fails */
+    errno = EFAULT; /* a disk that fails */
     pthread_mutex_unlock(&disk->lock);
     return rc;
 }
@@ -76,7 +76,7 @@ static inline void hold_reads(cold_disk *disk, int held) {
     pthread_mutex_unlock(&disk->lock);
 }
 
-/* What was read and what is appended from now on. */
+/* Everything is in memory from now on, also what is appended later. */
 static inline void keep_all_in_memory(cold_disk *disk) {
     pthread_mutex_lock(&disk->lock);
     disk->in_memory = 1;
@@ -114,7 +114,7 @@ static inline void open_over(fixture *fx, cold_disk *disk) {
     fixture_open(fx);
 }
 
-/* Into queue 0 of T. Thousands of them: none takes a client's round trip. */
+/* Appends to queue 0 of T directly: there are thousands, too many for a round trip each. */
 static inline void append_small_messages(fixture *fx, int count) {
     rp_error error = {0};
     rp_append_item item = {.queue = rp_message_store_queue(fx->store, text("T"), 0, 1, &error), .body = text("small")};
@@ -123,7 +123,7 @@ static inline void append_small_messages(fixture *fx, int count) {
         CHECK(rp_commit_log_append(rp_message_store_commit_log(fx->store), &item, 1) == 1);
 }
 
-/* A log over several regions of the cold reader, of which only the last message passes the filter price = 1. */
+/* Appends a log of several regions of the cold reader, of which only the last message passes the filter price = 1. */
 enum { REGION_BYTES = 4 << 20, LARGE_BODY = 2 << 20, LARGE_MESSAGES = 12, LARGE_REGIONS = LARGE_MESSAGES * LARGE_BODY / REGION_BYTES };
 
 static inline void send_large_messages(client *c) {

@@ -1,4 +1,4 @@
-/* command_test.c: claims about the remoting codec: headers as the clients of RocketMQ write them, hostile ones, and round trips. */
+/* command_test.c: the remoting codec: headers as RocketMQ's clients write them, hostile ones, and round trips. */
 #include <string.h>
 
 #include "../../../csrc/base/bytes_inl.h"

@@ -1,4 +1,4 @@
-/* commit_log_ledger_test.c: a commit log of entries: led, followed, committed, cut, opened again after every kind of end. */
+/* commit_log_ledger_test.c: a DLedger commit log: led, followed, committed, cut, reopened after every kind of end. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
-/* compaction_copies_test.c: files of a compacted queue under another name, as a botched restore leaves them, and files of entries that are
- * cut short: no start loses what the queue's own files hold. */
+/* compaction_copies_test.c: files of a compacted queue under another name, as a botched restore leaves them, and truncated files of
+ * entries:
+ * no start loses what the queue's own files hold. */
 #include <fcntl.h>
 
 #include "compaction_fixture.h"

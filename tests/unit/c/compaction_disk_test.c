@@ -1,4 +1,4 @@
-/* compaction_disk_test.c: a compacted queue on a disk that is full, and on one that fails a sync. */
+/* compaction_disk_test.c: a compacted queue on a full disk, and on one that fails a sync. */
 #include <errno.h>
 #include <stdatomic.h>
 

@@ -33,7 +33,7 @@ static inline rp_consume_queue *compacted_queue(rp_message_store *store, const c
     return fixture_queue(store, topic, 0);
 }
 
-/* key NULL: none; body "": it deletes its key. */
+/* key NULL: none; body "": deletes the key. */
 static inline int append_keyed(rp_message_store *store, rp_consume_queue *queue, const char *key, const char *body) {
     char properties[128];
     snprintf(properties, sizeof properties, key != NULL ? "KEYS\1%s\2" : "A\1b\2", key);
@@ -44,7 +44,7 @@ static inline int append_keyed(rp_message_store *store, rp_consume_queue *queue,
     return item.status;
 }
 
-/* Messages [from, to), each of key `number % keys`, its number the body. */
+/* Appends messages [from, to), with key `number % keys` and the number as body. */
 static inline void append_numbers(rp_message_store *store, rp_consume_queue *queue, int from, int to, int keys) {
     for (int i = from; i < to; i++) {
         char key[16], body[64];
@@ -56,11 +56,11 @@ static inline void append_numbers(rp_message_store *store, rp_consume_queue *que
 
 typedef struct kept_messages {
     int64_t offsets[KEYED_MAX];
-    int numbers[KEYED_MAX]; /* of their bodies; -1: no body */
+    int numbers[KEYED_MAX]; /* the numbers in their bodies; -1: no body */
     int count;
 } kept_messages;
 
-/* What the compacted log of the queue has; -1 as count: it is not in order, or a record is none. */
+/* Reads the queue's compacted log; count -1: it is out of order, or has something that is not a record. */
 static inline void read_kept(rp_consume_queue *queue, kept_messages *kept) {
     rp_compaction_log *log = rp_consume_queue_compacted(queue);
     int64_t at = 0;
@@ -92,7 +92,7 @@ static inline void await_copied(rp_message_store *store, rp_consume_queue *queue
     }
 }
 
-/* Whether of each of `keys` keys the last of `to` numbers is there, and in order. */
+/* Whether it has the last of `to` numbers for each of `keys` keys, in order. */
 static inline int has_last_of_each(const kept_messages *kept, int to, int keys) {
     for (int number = to - keys; number < to; number++) {
         int found = 0;
@@ -106,8 +106,8 @@ static inline int has_last_of_each(const kept_messages *kept, int to, int keys) 
     return 1;
 }
 
-/* Until so few are kept: the sealed segments are compacted, the written one is whole. One look may begin in files that are replaced before
- * it ends, two in a row that see the same have not. */
+/* Waits until at most so many are kept: the sealed segments are compacted, the written one is whole. A single look may begin in files
+ * that are replaced before it ends; two in a row with the same result have not. */
 static inline void await_kept(rp_consume_queue *queue, int most, kept_messages *kept) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system()), first = -1;
     int count = -1;
@@ -121,7 +121,7 @@ static inline void await_kept(rp_consume_queue *queue, int most, kept_messages *
     }
 }
 
-/* A clock that goes twenty times as fast: syncs, and tries, are a second apart. */
+/* A clock that runs twenty times as fast: syncs, and retries, are a second apart. */
 static inline int64_t fast_ns(void *context) {
     (void)context;
     return rp_clock_monotonic_ns(rp_clock_system()) * 20;

@@ -1,5 +1,4 @@
-/* compaction_killed_test.c: a process that is killed at each call that its compactions make of the file system, or a copy that is made
- * anew, loses no message. */
+/* compaction_killed_test.c: a process that is killed at any file system call of a compaction, or of rebuilding a copy, loses no message. */
 #include <sys/wait.h>
 
 #include "../../../csrc/store/store_verify.h"

@@ -1,5 +1,5 @@
-/* compaction_moves_test.c: a compaction whose files cannot be moved to where they belong is finished later, and holds up neither copies nor
- * retention; a copy whose files cannot be removed is made anew later. */
+/* compaction_moves_test.c: a compaction whose files cannot be moved into place is finished later, and blocks neither copies nor
+ * retention; a copy whose files cannot be removed is rebuilt later. */
 #include <errno.h>
 #include <stdatomic.h>
 

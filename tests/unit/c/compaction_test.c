@@ -1,4 +1,4 @@
-/* compaction_test.c: what a compacted queue keeps, through restarts, retention, cuts, damage and deletion. */
+/* compaction_test.c: what a compacted queue keeps across restarts, retention, cuts, damage and deletion. */
 #include <fcntl.h>
 
 #include "../../../csrc/store/commit_log_inl.h"

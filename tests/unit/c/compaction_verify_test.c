@@ -1,5 +1,5 @@
-/* compaction_verify_test.c: what the check of a store says of what compacted topics have kept. Whole copies, compacted, cut or in the
- * middle of a move, have no damage; each damage is named where it is. */
+/* compaction_verify_test.c: what verifying a store reports about compacted topics. Intact copies, whether compacted, cut or being moved,
+ * have no damage; each damage is reported at its place. */
 #include <fcntl.h>
 
 #include "../../../csrc/base/bytes_inl.h"

@@ -1,4 +1,4 @@
-/* dispatcher_test.c: what an entry that is made from a record says, as RocketMQ reads that record. */
+/* dispatcher_test.c: the entry made from a record says what RocketMQ reads in that record. */
 #include "../../../csrc/store/dispatcher.h"
 #include "check.h"
 #include "store_fixture.h"

@@ -1,4 +1,4 @@
-/* dledger_group.h: three members of a DLedger group in one process: stores, ports, and elections that the test holds by hand. */
+/* dledger_group.h: three members of a DLedger group in one process: stores, ports, and elections decided by the test. */
 #ifndef RP_TESTS_DLEDGER_GROUP_H
 #define RP_TESTS_DLEDGER_GROUP_H
 
@@ -19,9 +19,9 @@ typedef struct member {
     char id[8];
     rp_dledger_log *dledger;
     rp_server *server;
-    int port_fd; /* bound for as long as the group is there: while a member is away nobody else gets its port */
+    int port_fd; /* bound while the group exists, so that nobody else gets the port of a stopped member */
     uint16_t port;
-    _Atomic int64_t committed; /* as on_committed was told last; INT64_MIN: never */
+    _Atomic int64_t committed; /* the last value given to on_committed; INT64_MIN: none yet */
     _Atomic int stepped_down;
 } member;
 
@@ -29,7 +29,7 @@ typedef struct group {
     member members[MEMBERS];
     char peers[200];
     int flush_mode;
-    uint32_t batch_bytes, push_timeout_ms; /* 0: none that a test comes to */
+    uint32_t batch_bytes, push_timeout_ms; /* 0: a timeout that no test reaches */
 } group;
 
 #define WAIT_FOR(condition)                                                                                                                \
@@ -97,7 +97,7 @@ static inline void start_member(group *all, int number) {
     listen_member(&all->members[number]);
 }
 
-/* A server may listen there too, as it reuses addresses. */
+/* A server may still listen there, because it reuses addresses. */
 static inline void take_port(member *one) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -109,7 +109,7 @@ static inline void take_port(member *one) {
     one->port = ntohs(address.sin_port);
 }
 
-/* Ports first. */
+/* Takes the ports first. */
 static inline void open_group(group *all, int flush_mode, uint32_t batch_bytes) {
     memset(all, 0, sizeof *all);
     all->flush_mode = flush_mode;
@@ -141,7 +141,7 @@ static inline rp_dledger_state state_of(const member *one) {
     return state;
 }
 
-#define TRIES 120 /* of half a second: whoever has the log may have lost its core for so long */
+#define TRIES 120 /* of half a second: whoever has the log may have lost its core for that long */
 
 static inline void follow(member *one, int64_t term, const char *leader_id) {
     rp_error error;
@@ -159,7 +159,7 @@ static inline void lead(member *one, int64_t term) {
     CHECK(rc == RP_OK);
 }
 
-/* All that run hear of the term's leader. */
+/* Tells all running members the term's leader. */
 static inline void elect(group *all, int leader, int64_t term) {
     for (int i = 0; i < MEMBERS; i++)
         if (i != leader && all->members[i].dledger != NULL)
@@ -169,7 +169,7 @@ static inline void elect(group *all, int leader, int64_t term) {
 
 static inline void wait_committed(const member *one, int64_t index) { WAIT_FOR(state_of(one).committed_index >= index); }
 
-/* All that run have all of the leader's log, and its messages in their queues. */
+/* Waits until all running members have the leader's whole log, and its messages in their queues. */
 static inline void wait_same(group *all, int leader, int64_t messages) {
     member *first = &all->members[leader];
     int64_t end = state_of(first).end_index;

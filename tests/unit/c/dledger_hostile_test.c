@@ -1,5 +1,5 @@
-/* dledger_hostile_test.c: a stranger that calls itself the leader: whatever it pushes, the member answers or hangs up, its log stays one
- * that can be opened, and the leader of the next term replaces it. */
+/* dledger_hostile_test.c: a stranger that claims to be the leader: whatever it pushes, the member answers or closes the connection, its log
+ * can still be opened, and the leader of the next term replaces the stranger. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-/* dledger_log_test.c: a DLedger group's commit log: pushed, acknowledged, committed; leaders change, members stop and come back. */
+/* dledger_log_test.c: a DLedger group's commit log: pushed, acknowledged, committed; leaders change, members stop and return. */
 #include <pthread.h>
 
 #include "dledger_group.h"

@@ -1,5 +1,5 @@
-/* dledger_slow_link_test.c: an entry that takes longer to its follower than a push may be without an answer, because the link is slow; and
- * a link that carries nothing. */
+/* dledger_slow_link_test.c: on a slow link an entry takes longer to reach its follower than a push may stay unanswered; and a link that
+ * carries nothing. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>

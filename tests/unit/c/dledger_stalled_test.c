@@ -1,5 +1,5 @@
-/* dledger_stalled_test.c: a member whose disk stands still: whoever asks how the log is does not stand still with it; and a leader that
- * stands still on purpose. */
+/* dledger_stalled_test.c: a member whose disk stalls does not block those who ask for the log's state; and a leader that pauses on
+ * purpose. */
 #include <pthread.h>
 
 #include "../../../csrc/ha/dledger_log_inl.h"

@@ -1,4 +1,4 @@
-/* epoch_cache_test.c: the epochs and their file: RocketMQ's format, damaged and missing files, cuts at both ends, the consistent point. */
+/* epoch_cache_test.c: epochs and their file: RocketMQ's format, damaged and missing files, cuts at both ends, the consistent point. */
 #include <errno.h>
 
 #include "../../../csrc/base/crc32.h"

@@ -1,4 +1,4 @@
-/* escape_bridge_test.c: what a slave that stands in for its master delivers is handed over, and not appended. */
+/* escape_bridge_test.c: what an acting slave delivers is handed over instead of being appended. */
 #include <stdbool.h>
 
 #include "broker/escape_bridge.h"

@@ -1,5 +1,5 @@
-/* flush_backend_test.c: syncs through io_uring keep what they promise, also when the power goes; where it is forbidden, or where liburing
- * is missing or another one, the system calls take over, and whoever insists is told what to do. */
+/* flush_backend_test.c: syncs through io_uring are durable, also across a power cut. If io_uring is forbidden, or liburing is missing or an
+ * unsuitable one, system calls replace it, and a configuration that insists on io_uring is told the remedy. */
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stddef.h>

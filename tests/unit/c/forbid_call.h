@@ -1,4 +1,4 @@
-/* forbid_call.h: this process gets EPERM for one system call from now on, as in a container whose filter does not let it through. */
+/* forbid_call.h: makes one system call fail with EPERM in this process from now on, as a container's filter does. */
 #ifndef RP_TEST_FORBID_CALL_H
 #define RP_TEST_FORBID_CALL_H
 
@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* 0 when that works here. There is no way back. */
+/* Returns 0 if that works here. Cannot be undone. */
 static inline int forbid_call(uint32_t number) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

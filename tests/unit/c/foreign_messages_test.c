@@ -1,5 +1,5 @@
-/* foreign_messages_test.c: checkpoints of a slave that stands in for its master, at another master: their messages are fetched from there,
- * and go to the retry topic here. And acks that such a slave notes of checkpoints in its own log. */
+/* foreign_messages_test.c: checkpoints of an acting slave at another master, which fetches their messages from that slave and puts them
+ * into its own retry topic. Also acks that such a slave notes for checkpoints in its own log. */
 #include <stdbool.h>
 
 #include "../../../csrc/broker/escaping_messages.h"

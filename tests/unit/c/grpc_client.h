@@ -1,7 +1,7 @@
-/* grpc_client.h: a server that speaks gRPC, and blocking clients that talk to it; for the grpc_*_test.c programs. The client's HTTP/2 is
- * nghttp2's too, the bytes of its calls are written here.
+/* grpc_client.h: a server that speaks gRPC, and blocking clients for it; for the grpc_*_test.c programs. The client uses nghttp2 too, but
+ * writes the bytes of its calls itself.
  *
- * Methods: 0 ECHO, which the handler answers at once; 1 KEEP, which it keeps until it is told to answer or to punt; 2 PYTHON, which it does
+ * Methods: 0 ECHO, which the handler answers at once; 1 KEEP, which it keeps until told to answer or to punt; 2 PYTHON, which it does
  * not take; 3 STREAM, whose client may send more than one message. */
 #ifndef RP_TESTS_GRPC_CLIENT_H
 #define RP_TESTS_GRPC_CLIENT_H
@@ -28,12 +28,12 @@ struct grpc_server {
     rp_log *log;
     _Atomic(rp_grpc_call *) kept;
     _Atomic uint64_t cancelled;
-    _Atomic int verdict; /* of on_wake about the kept call: 1 answer it, 2 punt it */
+    _Atomic int verdict; /* what on_wake does with the kept call: 1 answers it, 2 punts it */
 };
 
 static inline void echo(rp_grpc_call *call) {
     rp_slice message = rp_grpc_call_message(call);
-    uint8_t *target = rp_grpc_call_reserve(call, message.size + 8); /* more than is needed */
+    uint8_t *target = rp_grpc_call_reserve(call, message.size + 8); /* more than needed */
     if (target == NULL) {
         rp_grpc_call_end(call, RP_GRPC_RESOURCE_EXHAUSTED, text_slice("memory is out"));
         return;
@@ -97,7 +97,7 @@ static inline void grpc_server_open(struct grpc_server *server, rp_server_option
     options->log = server->log;
     if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
         fprintf(stderr, "%s\n", error.message);
-        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1); /* test_c_programs.py decides what that means */
+        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1); /* 77: skipped; test_c_programs.py decides whether that is allowed */
     }
     CHECK(rp_server_open(options, &handler, &server->server, &error) == RP_OK);
     CHECK(rp_server_set_protocol(server->server, rp_grpc_protocol(server->grpc)) == RP_OK);
@@ -110,7 +110,7 @@ static inline void grpc_server_start(struct grpc_server *server, rp_server_optio
     CHECK(rp_server_set_protocol(server->server, NULL) == RP_E_BUSY);
 }
 
-/* The next event; NULL after WAIT_MS. */
+/* Returns the next event; NULL after WAIT_MS. */
 static inline rp_request *next_event(struct grpc_server *server) {
     int64_t until = now_ms() + WAIT_MS;
     rp_request *request;
@@ -124,7 +124,7 @@ static inline rp_request *next_event(struct grpc_server *server) {
     return NULL;
 }
 
-/* The next event that is no connection's. */
+/* Returns the next event that is not a connection's. */
 static inline rp_request *next_call_event(struct grpc_server *server, int kind) {
     for (;;) {
         rp_request *request = next_event(server);
@@ -165,15 +165,15 @@ struct client_library {
     int (*submit_window_update)(struct nghttp2_session *session, uint8_t flags, int32_t stream, int32_t size);
 };
 
-/* What came back of a call. */
+/* The answer to a call. */
 struct answer {
     int32_t http_status, status; /* -1: none */
     char text[256];
     uint8_t *data;
     uint32_t size;
-    const uint8_t *sent; /* what is to be sent */
+    const uint8_t *sent; /* bytes to send */
     uint32_t sent_size, sent_at;
-    int stays_open; /* the client's side, behind what is to be sent */
+    int stays_open; /* the client's side stays open after `sent` */
     int is_closed;
     uint32_t error_code;
 };
@@ -185,10 +185,10 @@ struct client {
     struct nghttp2_option *option;
     int fd;
     int is_over;
-    int32_t goaway; /* how often it was said */
-    int32_t pings;  /* so many */
+    int32_t goaway; /* GOAWAY frames received */
+    int32_t pings;  /* pings received */
     uint32_t goaway_code;
-    struct answer *answers; /* by stream id / 2 */
+    struct answer *answers; /* indexed by stream id / 2 */
 };
 
 static inline struct answer *answer_of(struct client *client, int32_t stream) {
@@ -268,7 +268,7 @@ static inline int client_connect(const struct grpc_server *server) {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(rp_server_port(server->server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-        at_once = 1; /* or a byte waits until the kernel has the one before acknowledged */
+        at_once = 1; /* otherwise a byte waits until the kernel has acknowledged the one before */
     CHECK(fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once) == 0);
     CHECK(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
     return fd;
@@ -320,7 +320,7 @@ static inline void client_say(struct client *client) {
     }
 }
 
-/* Says what is to be said, and takes what is there, waiting for ms at most. 0: nothing came. */
+/* Sends what is to be sent and receives what has arrived, waiting for at most ms. Returns 0 if nothing arrived. */
 static inline int client_turn(struct client *client, int ms) {
     static _Thread_local uint8_t bytes[65536];
     client_say(client);
@@ -342,7 +342,7 @@ static inline rp_http2_header header_of(const char *name, const char *value) {
     return (rp_http2_header){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), strlen(value), 0};
 }
 
-/* further: name, value, …, NULL; those of a name that is there replace it. Returns the stream. */
+/* further: name, value, …, NULL; each replaces a header of the same name. Returns the stream. */
 static inline int32_t client_call_with(struct client *client, const char *path, const uint8_t *body, uint32_t size, int stays_open,
                                        const char *const *further) {
     rp_http2_header headers[HEADERS_OF_A_CALL] = {header_of(":method", "POST"),
@@ -377,7 +377,7 @@ static inline int32_t client_call(struct client *client, int method, const uint8
     return client_call_with(client, METHODS[method].path, body, size, 0, NULL);
 }
 
-/* More of a stream that stays open; size 0: its end. */
+/* Sends more on a stream that stays open; size 0: ends it. */
 static inline void client_go_on(struct client *client, int32_t stream, const uint8_t *body, uint32_t size) {
     struct answer *answer = answer_of(client, stream);
     answer->sent = body;
@@ -388,7 +388,7 @@ static inline void client_go_on(struct client *client, int32_t stream, const uin
     client_say(client);
 }
 
-/* The whole answer; its stream is closed. */
+/* Waits for the whole answer, and returns it; its stream is closed. */
 static inline struct answer *client_await(struct client *client, int32_t stream) {
     struct answer *answer = answer_of(client, stream);
     int64_t until = now_ms() + WAIT_MS;
@@ -399,7 +399,7 @@ static inline struct answer *client_await(struct client *client, int32_t stream)
     return answer;
 }
 
-/* A message with its prefix; the caller's. */
+/* Returns a message with its prefix; the caller frees it. */
 static inline uint8_t *framed(const uint8_t *message, uint32_t size, uint32_t *framed_size) {
     uint8_t *bytes = malloc(size + 5);
     CHECK(bytes != NULL);

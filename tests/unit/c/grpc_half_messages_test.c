@@ -1,5 +1,5 @@
-/* grpc_half_messages_test.c: claims about messages of which the end does not come: they are given up in time, and make room for those of
- * others. The server's clock is turned by hand. */
+/* grpc_half_messages_test.c: incomplete messages whose rest does not come: they are given up in time, and make room for others. The test
+ * drives the server's clock. */
 #include "grpc_client.h"
 
 #define STALL_MS 30000

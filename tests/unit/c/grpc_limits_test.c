@@ -1,4 +1,4 @@
-/* grpc_limits_test.c: claims about gRPC's bounds, and about what bad, slow and absent clients do to it: to themselves only. */
+/* grpc_limits_test.c: gRPC's bounds; bad, slow and absent clients harm only themselves. */
 #include "grpc_client.h"
 
 #define MESSAGE_BYTES (2u << 20)

@@ -1,5 +1,5 @@
-/* grpc_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … through a whole connection that speaks gRPC: that one ends at
- * worst, or one of its calls, and the next is served; nothing stays behind. */
+/* grpc_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … through a whole gRPC connection: at worst that connection, or
+ * one of its calls, ends; the next is served, and nothing is leaked. */
 #include "grpc_client.h"
 #include "memory_out.h"
 

@@ -1,4 +1,4 @@
-/* grpc_test.c: claims about gRPC's calls: answered by the handler or by Python, refused, streamed, cancelled, and over in time. */
+/* grpc_test.c: gRPC calls: answered by the handler or by Python, refused, streamed, cancelled, and ended by their deadline. */
 #include <pthread.h>
 
 #include "grpc_client.h"

@@ -1,4 +1,4 @@
-/* ha_dial_test.c: a master whose name stands for several addresses, and one that is silent. */
+/* ha_dial_test.c: a master whose name has several addresses, and one that is silent. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/eventfd.h>

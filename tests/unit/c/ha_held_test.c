@@ -1,5 +1,5 @@
-/* ha_held_test.c: a master behind a controller keeps messages out of its queues until all of its set have them: also through restarts,
- * changes of roles, deleted topics and full disks. */
+/* ha_held_test.c: with a controller a master keeps messages out of its queues until all of its SyncStateSet hold them: also across
+ * restarts, role changes, deleted topics and full disks. */
 #include "ha_switch_fixture.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* ha_master_by_hand_test.c: a slave in front of a master that says what no master says. */
+/* ha_master_by_hand_test.c: a slave whose master sends what no master sends. */
 #include "ha_pair.h"
 
 typedef struct by_hand {

@@ -23,12 +23,12 @@ typedef struct acks {
     pthread_cond_t moved;
     int64_t offset;
     uint32_t calls;
-    int hold, is_holding; /* hold: the next call does not come to an end until another has begun, or HOLD_MS */
+    int hold, is_holding; /* hold: the next call does not return until another has begun, or HOLD_MS is over */
 } acks;
 
 #define HOLD_MS 200
 
-/* Under the lock. */
+/* Called with the lock held. */
 static inline void hold_call(acks *all) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -105,7 +105,7 @@ typedef struct pair {
     acks acked;
     int64_t appended;
     int64_t flow_bytes_per_second;
-    uint32_t heartbeat_ms, housekeeping_ms; /* until a side speaks unasked, and leaves one that does not; 0: the defaults */
+    uint32_t heartbeat_ms, housekeeping_ms; /* how long until a side speaks unasked, and until it leaves a silent one; 0: the defaults */
     uint32_t connect_timeout_ms; /* the slave's; 0: the default */
     rp_log *log, *slave_log; /* NULL: stderr */
     const rp_clock *clock; /* the master's; NULL: the system's */
@@ -251,7 +251,7 @@ static inline void check_equal(pair *both) {
     }
 }
 
-/* A connection to the master from 127.0.0.`host`. */
+/* Connects to the master from 127.0.0.`host`. */
 static inline int connect_from(pair *both, uint32_t host) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both->ha_master))}, own = address;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -282,7 +282,7 @@ static inline void wait_connected(const pair *both, uint32_t connections) {
     }
 }
 
-/* Lines that contain the text, of those that nobody has taken yet. */
+/* Counts the lines that contain the text, of those not taken yet. */
 static inline int lines_with(rp_log *log, const char *text) {
     int count = 0;
     rp_log_line line;
@@ -291,7 +291,7 @@ static inline int lines_with(rp_log *log, const char *text) {
     return count;
 }
 
-/* Both have ten messages, and the slave is closed. What it says once it is opened again is in slave_log. */
+/* Both have ten messages, and the slave is closed. Its log lines after it is reopened are in slave_log. */
 static inline void open_pair_without_slave(pair *both) {
     open_pair(both);
     CHECK(rp_log_create(&both->slave_log) == RP_OK);

@@ -1,4 +1,4 @@
-/* ha_switch_fixture.h: brokers behind a controller that the test plays: each has a store, epochs, a master's end and a slave's. */
+/* ha_switch_fixture.h: brokers with a controller that is played by the test: each has a store, epochs, a HaMaster and a HaSlave. */
 #ifndef RP_TESTS_HA_SWITCH_FIXTURE_H
 #define RP_TESTS_HA_SWITCH_FIXTURE_H
 
@@ -9,8 +9,8 @@
 #include "../../../csrc/ha/ha_switch.h"
 #include "ha_pair.h"
 
-static int flush_mode; /* of stores that are opened: RP_FLUSH_ASYNC at first */
-static const rp_clock *master_clock, *slave_clock; /* of those that are opened; NULL: the system's */
+static int flush_mode; /* for stores that are opened next; RP_FLUSH_ASYNC at first */
+static const rp_clock *master_clock, *slave_clock; /* for brokers that are opened next; NULL: the system's */
 static uint32_t master_heartbeat_ms = 20;
 
 typedef struct node {
@@ -105,7 +105,7 @@ static inline void follow_node(node *one, const node *leader) {
     CHECK(rp_ha_slave_set_master(one->slave, address) == RP_OK);
 }
 
-/* RP_OK or why it was refused. */
+/* Returns RP_OK, or why the append was refused. */
 static inline int try_append(node *one) {
     char body[512];
     int32_t queue_id = (int32_t)(one->appended % 3);
@@ -123,7 +123,7 @@ static inline void append_to(node *one, int count) {
         CHECK(try_append(one) == RP_OK);
 }
 
-/* Turns until the condition holds; not for ever. */
+/* Yields until the condition holds, but not for ever. */
 #define WAIT_FOR(condition)                                                                                                                \
     do {                                                                                                                                   \
         struct timespec wait_pause = {.tv_nsec = 200000};                                                                                  \
@@ -139,7 +139,7 @@ static inline rp_ha_slave_stats stats_of(const node *one) {
     return stats;
 }
 
-/* What both have is the same, to the last byte, and so are their queues. */
+/* Checks that both have the same log, to the last byte, and the same queues. */
 static inline void check_same(node *a, node *b) {
     pair both = {.master.store = a->store, .slave.store = b->store};
     check_equal(&both);
@@ -152,7 +152,7 @@ static inline void wait_same(node *leader, node *one) {
     check_same(leader, one);
 }
 
-/* The row of a connected broker; 0: it is not there. */
+/* Fills in the row of a connected broker. Returns 0 if it is not connected. */
 static inline int row_of(const node *leader, int64_t id, rp_ha_slave_row *row) {
     rp_ha_slave_row rows[RP_HA_SLAVES_MAX];
     uint32_t count = rp_ha_master_read_slaves(leader->master, rows, RP_HA_SLAVES_MAX);

@@ -1,5 +1,5 @@
-/* ha_switch_test.c: brokers behind a controller: a slave follows, roles change while producers send, logs that parted are cut, the
- * SyncStateSet decides what is confirmed, a lease ends. */
+/* ha_switch_test.c: brokers with a controller: a slave follows, roles change while producers send, diverged logs are cut, the SyncStateSet
+ * decides what is confirmed, a lease ends. */
 #include "ha_switch_fixture.h"
 
 static void a_slave_follows_and_has_its_masters_epochs(void) {

@@ -1,5 +1,5 @@
-/* ha_switch_wire_test.c: what strangers may say to either end behind a controller: any bytes, halves, mutated words, offsets that cannot
- * be. Neither end ends, stores or believes them. */
+/* ha_switch_wire_test.c: what strangers may send to master and slave with a controller: random bytes, truncated and mutated messages,
+ * impossible offsets. Neither side crashes, stores or believes them. */
 #include "../../../csrc/ha/switch_wire.h"
 #include "ha_switch_fixture.h"
 

@@ -1,4 +1,4 @@
-/* ha_trust_test.c: whom a master and a slave do not believe: strangers, acks of what was never sent, logs that have diverged. */
+/* ha_trust_test.c: what a master and a slave do not believe: strangers, acks of what was never sent, logs that have diverged. */
 #include <sys/socket.h>
 
 #include "../../../csrc/base/bound_socket.h"

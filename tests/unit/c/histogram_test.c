@@ -1,4 +1,4 @@
-/* histogram_test.c: percentiles stay within the promised error, and four threads recording at once lose nothing. */
+/* histogram_test.c: percentiles stay within the promised error, and four threads that record at once lose nothing. */
 #include <pthread.h>
 
 #include "../../../csrc/base/histogram.h"

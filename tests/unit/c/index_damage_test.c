@@ -1,5 +1,5 @@
-/* index_damage_test.c: the index that is built again from a log with damage in it has every message but the damaged one; and what a slave
- * gets piece by piece is no damage. */
+/* index_damage_test.c: an index rebuilt from a damaged log has every message except the damaged one; a record that a slave has received
+ * only in part is not damage. */
 #include "../../../csrc/store/message_store.h"
 
 #include <fcntl.h>

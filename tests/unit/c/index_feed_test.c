@@ -1,5 +1,5 @@
-/* index_feed_test.c: an appender and an index thread, the feed between them too small: each record is entered exactly once, by the feed or
- * from the log, whatever the feed's beginnings and ends. */
+/* index_feed_test.c: an appender and an index thread with a feed that is too small between them: each record is entered exactly once, from
+ * the feed or from the log, however often the feed starts and ends. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

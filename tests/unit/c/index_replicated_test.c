@@ -1,5 +1,5 @@
-/* index_replicated_test.c: a slave's index has the entries of its master's, whatever keys messages have and however their bytes came: in
- * pieces that end anywhere, as the end of the log does, or through a pipe, as a backlog does. */
+/* index_replicated_test.c: a slave's index has the entries of its master's, whatever the keys and however the bytes arrived: in pieces that
+ * end anywhere, as at the end of the log, or through a pipe, as with a backlog. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* index_unclean_test.c: what an index is trusted with after an unclean stop: no more than was on disk, whatever the clock said. */
+/* index_unclean_test.c: how much of an index is trusted after an unclean stop: no more than was on disk, whatever the clock said. */
 #include <errno.h>
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-/* inner_messages_test.c: batches taken apart: whole, in part, from within, and what cannot be. */
+/* inner_messages_test.c: splitting batches: whole, in part, from the middle, and malformed ones. */
 #include <string.h>
 
 #include "base/bytes_inl.h"

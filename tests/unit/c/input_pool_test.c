@@ -1,4 +1,4 @@
-/* input_pool_test.c: a large frame's buffer is used again, and no more of them are kept, nor for longer, than is said. */
+/* input_pool_test.c: buffers of large frames are reused, and no more of them are kept, nor for longer, than promised. */
 #include "../../../csrc/remoting/input_pool.h"
 
 #include <stdlib.h>

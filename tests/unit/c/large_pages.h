@@ -1,6 +1,5 @@
-/* large_pages.h: for a program that runs as on a kernel whose pages have 64 KiB: rp_page_size and the calls about maps, in the place of the
- * library's and the C library's. Such a kernel refuses what does not begin at a page of its own, and does to whole pages what it is
- * asked. */
+/* large_pages.h: simulates a kernel with pages of 64 KiB: replaces the library's rp_page_size and the C library's mapping calls in this
+ * program. Like such a kernel, it refuses addresses that are not at a page boundary, and always acts on whole pages. */
 #ifndef RP_TESTS_LARGE_PAGES_H
 #define RP_TESTS_LARGE_PAGES_H
 
@@ -23,7 +22,7 @@ static inline int is_refused(const void *address) {
     return (uintptr_t)address % LARGE_PAGE != 0;
 }
 
-#if defined __SANITIZE_THREAD__ /* it maps by this one before it can stand what it has put into it */
+#if defined __SANITIZE_THREAD__ /* it calls mmap before it is ready for instrumented code */
 #define HAS_LARGE_PAGES 0
 #else
 #define HAS_LARGE_PAGES 1
@@ -32,7 +31,7 @@ static inline int is_refused(const void *address) {
 static inline size_t whole_pages(size_t size) { return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
 
 #if HAS_LARGE_PAGES
-/* At a large page's start, and as long: behind the last small page there is memory, which stays when the map goes. */
+/* Aligned to large pages, in whole ones: memory follows the last small page, and stays when the mapping is removed. */
 void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t offset) {
     (void)wanted;
     size_t room_size = whole_pages(size) + LARGE_PAGE;

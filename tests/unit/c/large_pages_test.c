@@ -1,5 +1,5 @@
-/* large_pages_test.c: a store on a kernel whose pages have 64 KiB, as aarch64's may: what is asked of the kernel begins at its pages, and
- * nothing is lost that shares one with what is asked for. */
+/* large_pages_test.c: a store on a kernel with pages of 64 KiB, as aarch64 may have: calls start at page boundaries, and nothing is lost
+ * that shares a page with what they act on. */
 #include "large_pages.h"
 
 #include "../../../csrc/base/bytes_inl.h"

@@ -1,4 +1,4 @@
-/* ledger_fault_test.c: a log of entries where one call fails at the worst place, and entries that no honest leader makes. */
+/* ledger_fault_test.c: a DLedger log where one call fails at the worst moment, and entries that no honest leader makes. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

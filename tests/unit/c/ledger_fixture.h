@@ -1,4 +1,4 @@
-/* ledger_fixture.h: a store whose commit log is DLedger's, in a directory of its own. */
+/* ledger_fixture.h: a store with a DLedger commit log, in a directory of its own. */
 #ifndef RP_TESTS_LEDGER_FIXTURE_H
 #define RP_TESTS_LEDGER_FIXTURE_H
 
@@ -33,7 +33,7 @@ static inline void ledger_reopen(ledger *one) {
     one->store = fixture_open(&options);
 }
 
-/* Its directory, without a store. */
+/* Sets its directory, without opening a store. */
 static inline void ledger_name(ledger *one, int flush_mode) {
     memset(one, 0, sizeof *one);
     fixture_directory(one->path, sizeof one->path);
@@ -65,7 +65,8 @@ static inline rp_consume_queue *ledger_queue(const ledger *one, int64_t number) 
     return fixture_queue(one->store, "T", (int32_t)(number % LEDGER_QUEUES));
 }
 
-/* Message `number` of all goes to queue number % LEDGER_QUEUES; fixture_check knows it by its number in that queue. */
+/* Appends the next message: `number`, counted over all queues, goes to queue number % LEDGER_QUEUES; fixture_check knows it by its
+ * number in that queue. */
 static inline int ledger_try_append(ledger *one) {
     char body[512];
     int64_t number = one->appended;
@@ -83,7 +84,7 @@ static inline void ledger_append(ledger *one, int count) {
         CHECK(ledger_try_append(one) == RP_OK);
 }
 
-/* So many of all messages are in the queues, and no more. */
+/* Checks that the queues have the first `count` of all messages, and no others. */
 static inline void ledger_check_queues(ledger *one, int64_t count) {
     for (int64_t id = 0; id < LEDGER_QUEUES; id++) {
         int64_t expected = (count + LEDGER_QUEUES - 1 - id) / LEDGER_QUEUES;
@@ -97,7 +98,7 @@ static inline void ledger_check_queues(ledger *one, int64_t count) {
     }
 }
 
-/* Entries first..last of one log go to another as their leader would push them. */
+/* Copies entries first..last from one log to another, as their leader would push them. */
 static inline void ledger_copy(const ledger *from, ledger *to, int64_t first, int64_t last) {
     for (int64_t index = first; index <= last; index++) {
         rp_log_range range;
@@ -113,7 +114,7 @@ static inline void ledger_copy(const ledger *from, ledger *to, int64_t first, in
     }
 }
 
-/* Both logs are the same, entry by entry. */
+/* Checks that both logs are the same, entry by entry. */
 static inline void ledger_check_same(const ledger *a, const ledger *b) {
     rp_ledger_ends left = ledger_ends(a), right = ledger_ends(b);
     CHECK(left.end_index == right.end_index && left.end_term == right.end_term && left.end_offset == right.end_offset);

@@ -1,7 +1,7 @@
-/* ledger_power_cut_test.c: a log of entries after power cuts, at any moment of appending, committing and cutting; seeds as arguments, else
- * a fixed few.
+/* ledger_power_cut_test.c: a DLedger log after power cuts, at any moment of appending, committing and cutting. Seeds as arguments, else
+ * a few fixed ones.
  *
- * Claims   an entry whose sync was waited for is there; what was cut stays away; entries follow each other, queues hold what is committed.
+ * Claims   an entry whose sync was awaited is there; what was cut stays away; entries are contiguous, and queues hold what is committed.
  */
 #include "ledger_fixture.h"
 #include "power_cut.h"

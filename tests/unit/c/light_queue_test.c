@@ -1,4 +1,4 @@
-/* light_queue_test.c: a message that names light queues is in them too, at the offsets its record says, however it came there: appended,
+/* light_queue_test.c: a message that names light queues is in them too, at the offsets given in its record, however it got there: appended,
  * held back and confirmed, replicated, or found by a recovery. */
 #include "../../../csrc/store/light_queue.h"
 

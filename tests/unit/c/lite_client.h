@@ -1,4 +1,4 @@
-/* lite_client.h: a broker with a lite topic's parent, and a client's requests about lite topics. */
+/* lite_client.h: a broker with the parent of lite topics, and a client's requests about lite topics. */
 #ifndef RP_TESTS_LITE_CLIENT_H
 #define RP_TESTS_LITE_CLIENT_H
 

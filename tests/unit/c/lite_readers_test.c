@@ -1,5 +1,5 @@
-/* lite_readers_test.c: who reads which lite topics: what is ready, held, freed, passed on and forgotten; and the same at random against a
- * model. */
+/* lite_readers_test.c: which clients read which lite topics: what is ready, held, freed, passed on and forgotten; also with random
+ * operations against a model. */
 #include "broker/lane.h"
 #include "broker/lite_readers.h"
 #include "broker_fixture.h"

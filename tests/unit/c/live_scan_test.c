@@ -1,5 +1,5 @@
-/* live_scan_test.c: a commit log file in memory (tmpfs) that is scanned while its broker goes on writing. What was a hole when the scan
- * began is seen as it is by then, also where looking at holes would take more space than there is. */
+/* live_scan_test.c: scanning a commit log file in memory (tmpfs) while its broker writes to it. What was a hole when the scan began is read
+ * as it is by then, also where reading holes would take more space than is left. */
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <sys/mman.h>

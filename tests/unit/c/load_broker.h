@@ -1,6 +1,7 @@
-/* load_broker.h: a broker of a hundred lines for the load generator's tests: keeps messages in memory, and lies when told to.
+/* load_broker.h: a small broker for the load generator's tests: keeps messages in memory, and lies when told to.
  *
- * One thread a connection, blocking. Knows requests 10, 310, 320, 11, 30 and 31 in both encodings, as far as the generator uses them.
+ * One blocking thread for each connection. Knows requests 10, 310, 320, 11, 30 and 31 in both encodings, as far as the generator uses
+ * them.
  */
 #ifndef RP_TESTS_LOAD_BROKER_H
 #define RP_TESTS_LOAD_BROKER_H
@@ -43,12 +44,12 @@ typedef struct test_broker {
     int counts[BROKER_QUEUES];
     int sends;
     /* set before the first connection */
-    int refuse_every;  /* each n-th send is answered SYSTEM_BUSY */
-    int silent_every;  /* each n-th send is never answered */
-    int close_every;   /* each n-th send closes its connection */
-    int other_encoding; /* answers in the encoding that was not asked for */
+    int refuse_every;  /* every n-th send is answered SYSTEM_BUSY */
+    int silent_every;  /* every n-th send is never answered */
+    int close_every;   /* every n-th send closes its connection */
+    int other_encoding; /* answers in the encoding that was not requested */
     int lie, lie_queue, lie_offset;
-    int has_lost_all; /* pulls above 0 are sent back there */
+    int has_lost_all; /* pulls above offset 0 are sent back there */
 } test_broker;
 
 typedef struct broker_request {
@@ -58,7 +59,7 @@ typedef struct broker_request {
     uint32_t header_size, body_size;
 } broker_request;
 
-/* A field's value as a number; -1 when it is absent. */
+/* Returns a field's value as a number; -1: absent. */
 static inline long long broker_field(const broker_request *request, const char *name) {
     char key[64], text[32] = "";
     size_t key_size = request->serialize_type == 0 ? (size_t)snprintf(key, sizeof key, "\"%s\":\"", name) : strlen(name) + 2;
@@ -167,7 +168,7 @@ static inline int broker_send(test_broker *broker, int fd, const broker_request 
     return broker_answer(broker, fd, request, refuse ? (broker_response){.code = 2} : (broker_response){0, names, values, 2, NULL, 0});
 }
 
-/* The record as a commit log holds it. Returns its size. */
+/* Writes the record as in a commit log; returns its size. */
 static inline uint32_t broker_record(uint8_t *target, int queue, int64_t offset, const broker_message *message) {
     static const char topic[] = "bench";
     uint32_t size = 91 + message->size + sizeof topic - 1;
@@ -189,7 +190,7 @@ static inline uint32_t broker_lie_about(const test_broker *broker, uint8_t *reco
     case CORRUPT_CRC:
         record[100] ^= 1;
         break;
-    case CORRUPT_BODY: /* and a CRC that agrees, as if the broker had stored it so */
+    case CORRUPT_BODY: /* with a matching CRC, as if the broker had stored it like that */
         record[150] ^= 1;
         rp_put_u32(record + 8, rp_crc32(0, record + 88, rp_get_u32(record + 84)) & 0x7FFFFFFF);
         break;
@@ -232,7 +233,7 @@ static inline int broker_pull(test_broker *broker, int fd, const broker_request 
         int lying = broker->lie != TRUTH && queue == broker->lie_queue && next == broker->lie_offset;
         int64_t source = next;
         if (broker->lie == LOSE && queue == broker->lie_queue && next >= broker->lie_offset)
-            source = next + 1; /* all behind move up */
+            source = next + 1; /* all that follow move up */
         if (broker->lie == SWAP && queue == broker->lie_queue && next / 2 == broker->lie_offset / 2)
             source = next ^ 1;
         if (source >= broker->counts[queue])
@@ -306,7 +307,7 @@ static inline void *broker_accept(void *context) {
         if (fd < 0)
             return NULL;
         CHECK(broker->connections < BROKER_CONNECTIONS_MAX);
-        int on = 1; /* an answer leaves in two writes */
+        int on = 1; /* an answer is sent in two writes */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         broker_thread *thread = malloc(sizeof *thread);
         *thread = (broker_thread){broker, fd};

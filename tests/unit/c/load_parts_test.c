@@ -1,4 +1,4 @@
-/* load_parts_test.c: the load generator's parts one by one: bodies, requests, responses, records and the ledger. */
+/* load_parts_test.c: the load generator's parts: bodies, requests, responses, records and the ledger. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* load_test.c: the load generator counts what happens and finds every kind of lie a broker can tell. */
+/* load_test.c: the load generator counts what happens, and detects every kind of lie that a broker can tell. */
 #include <errno.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
-/* log_staging_test.c: batches under SYNC_FLUSH are written, not stored through the map: in pieces, across files and queues, and what a
- * failed write left behind is never taken for the log's next record. */
+/* log_staging_test.c: batches under SYNC_FLUSH are written, not stored through the map: in pieces, across files and queues; the remains
+ * of a failed write are never taken for the log's next record. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* map_hold_test.c: a thread that holds bytes of a mapped file is told which of them the disk does not give; a store without a hold still
- * ends the process. */
+/* map_hold_test.c: a thread that holds bytes of a mapped file is told which of them the disk fails to give; without a hold, such a fault
+ * still ends the process. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

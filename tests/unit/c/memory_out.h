@@ -1,6 +1,6 @@
-/* memory_out.h: this program's allocator, which has nothing left from the n-th call on, for some calls. Counted are the calls between
- * counts_here = 1 and 0 of a thread, and all of those beside the first whose names begin with counted_threads. Not under sanitizers: theirs
- * is the allocator there, and nothing is counted. */
+/* memory_out.h: an allocator for this program that fails from the n-th call on, for a number of calls. Counts calls of a thread between
+ * counts_here = 1 and 0, and all calls of threads but the first whose names begin with counted_threads. Under sanitizers their own
+ * allocator is used, and nothing is counted. */
 #ifndef RP_TESTS_MEMORY_OUT_H
 #define RP_TESTS_MEMORY_OUT_H
 
@@ -13,7 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static _Atomic int64_t allocations, fail_from, fail_behind; /* counted; the first that fails, and the first behind that does not */
+/* Counted calls; the first one that fails; the first one after those that fail */
+static _Atomic int64_t allocations, fail_from, fail_behind;
 static _Atomic(const char *) counted_threads;         /* NULL: none */
 static _Thread_local int counts_here;
 
@@ -53,7 +54,7 @@ void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(
 
 #endif
 
-/* The number-th call of the threads beside the first fails from now on. */
+/* Makes the number-th call of the other threads fail, from now on. */
 static inline void fail_in_others(int64_t number) {
     counts_here = 0;
     atomic_store(&allocations, 0);
@@ -62,7 +63,7 @@ static inline void fail_in_others(int64_t number) {
     atomic_store(&counted_threads, "");
 }
 
-/* Whether it came to that; none fails any more. */
+/* Ends the failures. Returns whether there was one. */
 static inline bool end_failing(void) {
     atomic_store(&counted_threads, NULL);
     return atomic_load(&allocations) >= atomic_load(&fail_from);

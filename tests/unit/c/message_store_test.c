@@ -1,4 +1,4 @@
-/* message_store_test.c: append, read, roll over, restart, delete, and bounds of the store, in one thread. */
+/* message_store_test.c: the store in one thread: append, read, roll over, restart, delete, bounds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

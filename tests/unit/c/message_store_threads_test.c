@@ -1,4 +1,4 @@
-/* message_store_threads_test.c: appenders, readers, waiters for durability and long-poll bits at once; meant to run under TSan as well. */
+/* message_store_threads_test.c: appenders, readers, waiters for durability and long-poll bits at once. Also for TSan. */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>

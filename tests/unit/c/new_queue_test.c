@@ -1,5 +1,6 @@
-/* new_queue_test.c: many threads that want the same new queues at once all get them; one that is deleted meanwhile can be written later; a
- * new file takes the memory of its entries. */
+/* new_queue_test.c: many threads that need the same new queues at once all get them; a queue that is deleted meanwhile can be written
+ * later;
+ * a new file uses memory only for its entries. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>

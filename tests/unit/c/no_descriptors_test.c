@@ -1,6 +1,6 @@
-/* no_descriptors_test.c: while the process has no descriptor left, or somebody moved the log's directory away, it cannot be opened to be
- * synced. Nothing has been lost by that: whoever waits is told to wait longer, the store stays writable, and what was appended is synced
- * once there are descriptors again, or the directory is back. */
+/* no_descriptors_test.c: while the process has no descriptor left, or the log's directory has been moved away, the log cannot be opened
+ * to be synced. Nothing is lost by that: waiters are told to wait longer, the store stays writable, and what was appended is synced once
+ * descriptors, or the directory, are back. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>

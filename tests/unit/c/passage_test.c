@@ -1,4 +1,4 @@
-/* passage_test.c: what goes through a passage when one of its ends is over: what was said before comes to the other. */
+/* passage_test.c: what happens in a passage when one of its ends closes: everything sent before reaches the other end. */
 #include "server_harness.h"
 
 #include <arpa/inet.h>

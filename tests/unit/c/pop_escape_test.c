@@ -1,5 +1,5 @@
-/* pop_escape_test.c: pops and acks at a slave that stands in for its master: answered once another master has their records, refused when
- * none takes them; nothing is appended here. */
+/* pop_escape_test.c: pops and acks at an acting slave: answered once another master has their records, refused if none takes them;
+ * nothing is appended here. */
 #include <stdbool.h>
 
 #include "broker/escaping_messages.h"

@@ -34,7 +34,7 @@ static inline void open_pop(fixture *fx, uint16_t reactors) {
 }
 
 typedef struct pop_request {
-    const char *group, *topic, *expression, *expression_type, *attempt_id; /* NULL but for the first two: none */
+    const char *group, *topic, *expression, *expression_type, *attempt_id; /* only the first two are required; NULL: none */
     int32_t queue_id, max_messages, init_mode;
     int64_t invisible_ms, poll_ms;
     int order;
@@ -53,7 +53,7 @@ static inline int32_t client_send_pop(client *c, int32_t code, const pop_request
     with_text(&command, "maxMsgNums", number_of(&numbers[1], pop->max_messages));
     with_text(&command, "invisibleTime", number_of(&numbers[2], pop->invisible_ms));
     with_text(&command, "pollTime", number_of(&numbers[3], pop->poll_ms));
-    with_text(&command, "bornTime", "1"); /* a client whose clock is behind */
+    with_text(&command, "bornTime", "1"); /* a client whose clock is slow */
     with_text(&command, "initMode", number_of(&numbers[4], pop->init_mode));
     with_text(&command, "order", pop->order ? "true" : "false");
     if (pop->expression != NULL)
@@ -87,7 +87,7 @@ static inline rp_command client_ack(client *c, int32_t code, int32_t queue_id, i
     return client_call(c, &command);
 }
 
-/* The handle of a message that was popped alone, as clients make it. */
+/* Makes the handle of a message that was popped alone, as clients do. */
 static inline void handle_of(const rp_command *response, int32_t queue_id, int64_t offset, char handle[128]) {
     snprintf(handle, 128, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " 0 broker %d %" PRId64, offset, field_number(response, "popTime"),
              field_number(response, "invisibleTime"), field_number(response, "reviveQid"), queue_id, offset);

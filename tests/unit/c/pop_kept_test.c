@@ -1,4 +1,4 @@
-/* pop_kept_test.c: checkpoints that are kept: found by acks, in the order in which they are due and in that in which they lie, bounds. */
+/* pop_kept_test.c: checkpoints in memory: found by acks, in the order of due time and of offset, bounds. */
 #include <string.h>
 
 #include "base/error.h"

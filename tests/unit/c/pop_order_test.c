@@ -1,4 +1,4 @@
-/* pop_order_test.c: what order consumers have: how often each message was consumed, acks, invisible times, attempts; old files. */
+/* pop_order_test.c: the state of order consumers: how often each message was consumed, acks, invisible times, attempts; old files. */
 #include <string.h>
 
 #include "broker/pop_order.h"

@@ -1,4 +1,4 @@
-/* pop_records_test.c: checkpoints and acks as fastjson 1.2.83 writes the classes of RocketMQ 5.3.3, and whatever else may stand there. */
+/* pop_records_test.c: checkpoints and acks as fastjson 1.2.83 writes the classes of RocketMQ 5.3.3, and anything else in their place. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* pop_revive_fixture.h: a broker whose rounds of reviving are turned by the test's clock, and what stands in its revive topic. */
+/* pop_revive_fixture.h: a broker whose revive rounds are driven by the test's clock, and the content of its revive topic. */
 #ifndef RP_TESTS_POP_REVIVE_FIXTURE_H
 #define RP_TESTS_POP_REVIVE_FIXTURE_H
 
@@ -66,7 +66,7 @@ static inline void put_ack(fixture *fx, int32_t revive_queue_id, const rp_pop_ch
     CHECK(rp_pop_log_put_ack(fx->broker, revive_queue_id, &ack) == RP_OK);
 }
 
-/* A record of anybody's in the revive topic. */
+/* Appends any record to the revive topic. */
 static inline void put_text(fixture *fx, int32_t revive_queue_id, const char *properties, const char *body) {
     rp_append_item item = {.body = text(body), .properties = {text(properties)}};
     CHECK(rp_pop_log_open_queue(fx->broker, revive_queue_id, &item.queue) == RP_OK);

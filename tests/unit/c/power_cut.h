@@ -1,4 +1,4 @@
-/* power_cut.h: a file layer that can lose power. It stands where rp_file_ops stands, over real files in `live`, and keeps in `durable`
+/* power_cut.h: a file layer that can lose power. It implements rp_file_ops over real files in `live`, and keeps in `durable`
  * a shadow of exactly what each successful sync covered: bytes by fdatasync or msync, names by fsync of the directory.
  *
  *   store ─► power_cut ops ─► live/…           (mapped and written bytes, synced or not)
@@ -6,10 +6,10 @@
  *   power_cut_image(seed): for every page that differs, the disk has the old bytes, the new ones, or sectors of both; a file whose
  *   name was not synced may be missing, an unlinked one may be back.
  *
- * After the cut every sync fails: nothing that a program does because a sync succeeded happens any more.
- * Mapped writes need no hook: a mapping and the live file are the same pages. io_uring writes would be the same.
+ * After the cut every sync fails, so that nothing follows from a sync that did not happen.
+ * Mapped writes need no hook, because a mapping and the live file share their pages. The same would hold for io_uring.
  * Short    with short_writes a write takes an odd half of what it is given.
- * Faults   fail_at > 0: the call with that number among the counted ones fails with fail_errno, once, or from then on (fail_forever).
+ * Faults   fail_at > 0: the counted call with that number fails with fail_errno, once, or from then on (fail_forever).
  */
 #ifndef RP_TESTS_POWER_CUT_H
 #define RP_TESTS_POWER_CUT_H
@@ -128,7 +128,7 @@ static inline int64_t cut_write_at(void *context, int fd, const void *source, si
     return cut_fails(context) ? -1 : pwrite(fd, source, cut->short_writes && size > 1 ? size / 2 | 1 : size, offset);
 }
 
-/* Under lock: bytes [from, from + size) of the live file, and its length, are on disk. */
+/* Called with the lock held: bytes [from, from + size) of the live file, and its length, are on disk now. */
 static inline void cut_persist(power_cut *cut, const char *below, int64_t from, int64_t size) {
     char live[CUT_PATH], durable[CUT_PATH];
     uint8_t page[CUT_PAGE];
@@ -239,7 +239,7 @@ static inline int cut_rename(void *context, const char *source, const char *targ
 
 static inline int cut_unlink(void *context, const char *path) { return cut_fails(context) ? -1 : unlink(path); }
 
-/* The names in the directory are on disk: new files exist (with what was synced of them), removed ones are gone. */
+/* The directory's names are on disk now: new files exist, with what was synced of them, removed ones are gone. */
 static inline int cut_sync_directory(void *context, const char *path) {
     power_cut *cut = context;
     if (cut_fails(cut)) {
@@ -285,7 +285,7 @@ static inline int cut_sync_directory(void *context, const char *path) {
     return cut_answer(is_cut);
 }
 
-/* Everything that is in live counts as durable; below is "." at first. */
+/* Everything in live counts as durable now; below is "." at first. */
 static inline void power_cut_settle(power_cut *cut, const char *below) {
     char directory[CUT_PATH], name[CUT_PATH];
     cut_join(directory, cut->live, below);
@@ -368,7 +368,7 @@ static inline uint32_t cut_random(uint64_t *seed) {
     return (uint32_t)(*seed >> 33);
 }
 
-/* One file of the image: each page old, new, or torn between sectors. */
+/* Makes one file of the image: each page is old, new, or torn between sectors. */
 static inline void cut_image_file(const char *live, const char *durable, const char *image, uint64_t *seed) {
     uint8_t before[CUT_PAGE], after[CUT_PAGE];
     struct stat status;
@@ -376,7 +376,7 @@ static inline void cut_image_file(const char *live, const char *durable, const c
     int64_t old_size = old_fd >= 0 && fstat(old_fd, &status) == 0 ? status.st_size : 0;
     int64_t new_size = new_fd >= 0 && fstat(new_fd, &status) == 0 ? status.st_size : old_size;
     int64_t size = cut_random(seed) % 2 == 0 ? old_size : new_size;
-    bool calm = cut_random(seed) % 3 == 0; /* sometimes nothing unsynced made it */
+    bool calm = cut_random(seed) % 3 == 0; /* sometimes nothing unsynced has reached the disk */
     if (out < 0 || ftruncate(out, size) != 0) {
         abort();
     }
@@ -406,7 +406,7 @@ static inline void cut_image_file(const char *live, const char *durable, const c
     }
 }
 
-/* What is on disk after the power came back, as a directory `image`; below is "" at first. */
+/* Makes the directory `image` of what is on disk when the power is back; below is "" at first. */
 static inline void power_cut_image(power_cut *cut, const char *below, const char *image, uint64_t *seed) {
     char live[CUT_PATH], durable[CUT_PATH], target[CUT_PATH];
     cut_join(target, image, below);
@@ -439,7 +439,7 @@ static inline void power_cut_image(power_cut *cut, const char *below, const char
             if (pass == 1 && is_live) {
                 continue; /* done */
             }
-            bool is_sure = is_named && is_live; /* neither new nor removed since the last sync of its directory */
+            bool is_sure = is_named && is_live; /* neither created nor removed since the last sync of its directory */
             if (is_sure || (is_live != is_named && cut_random(seed) % 2 == 0)) {
                 cut_image_file(live, durable, target, seed);
             }

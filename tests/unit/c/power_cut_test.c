@@ -1,7 +1,7 @@
-/* power_cut_test.c: what a power cut leaves is opened again, over and over; seeds as arguments, else a fixed few.
+/* power_cut_test.c: opens what a power cut leaves, over and over. Seeds as arguments, else a few fixed ones.
  *
- * Claims   a message whose sync was waited for is there, once, in its place; queues and log agree entry by entry; nothing is there
- *          that was not sent; the store goes on from there.
+ * Claims   a message whose sync was awaited is there, once, in its place; queues and log agree entry by entry; nothing is there
+ *          that was not sent; the store can continue from there.
  */
 #include "../../../csrc/store/commit_log_inl.h"
 #include "../../../csrc/store/preallocation.h"

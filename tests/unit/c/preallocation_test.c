@@ -1,4 +1,4 @@
-/* preallocation_test.c: the thread that makes the log ready, while the log it works on moves away from under it. */
+/* preallocation_test.c: the thread that prepares log files, while the log moves away from under it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* proxy_calls_test.c: gRPC clients, a proxy with two reactors and a broker that hangs up and goes away now and then, while routes, brokers
- * and renewals change: each call ends once, by the native way or by "Python", which the main thread is here. */
+/* proxy_calls_test.c: gRPC clients, a proxy with two reactors, and a broker that closes connections and goes away now and then, while
+ * routes, brokers and renewals change: each call ends once, natively or by "Python", which is the main thread here. */
 #include <pthread.h>
 
 #include "proxy_server.h"

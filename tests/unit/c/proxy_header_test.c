@@ -1,4 +1,4 @@
-/* proxy_header_test.c: claims about connections that a balancer passes on with a word on who the client is (PROXY protocol). */
+/* proxy_header_test.c: connections from a balancer that says who the client is (PROXY protocol). */
 #include "server_harness.h"
 
 #include "../../../csrc/remoting/proxy_header.h"

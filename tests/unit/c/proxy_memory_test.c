@@ -1,5 +1,5 @@
 /* proxy_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … from a proxy's first call to its last: each call ends, or
- * its connection does; the next are answered; nothing waits at the end. */
+ * its connection does; later ones are answered; no call is left waiting. */
 #include "memory_out.h"
 #include "proxy_server.h"
 

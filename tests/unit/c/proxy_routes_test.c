@@ -1,4 +1,4 @@
-/* proxy_routes_test.c: routes that change while reactors look them up: a choice is of one route or of another, never of both. */
+/* proxy_routes_test.c: routes that change while reactors look them up: a choice comes from one route, never from a mixture. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* proxy_server.h: what the programs about csrc/proxy share: calls as clients make them, a server for them, what a broker says to a pop. */
+/* proxy_server.h: shared by the programs about csrc/proxy: calls as clients make them, a server for them, a broker's answer to a pop. */
 #ifndef RP_TESTS_PROXY_SERVER_H
 #define RP_TESTS_PROXY_SERVER_H
 
@@ -23,14 +23,14 @@ _Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked and changed"
 
 static const char *path_of(int kind) { return methods[kind == CALL_BATCH ? CALL_SEND : kind].path; }
 
-/* A call of one of the kinds, framed; to be freed. */
+/* Returns a framed call of one of the kinds; the caller frees it. */
 static uint8_t *call_of(int kind, uint32_t *size) {
     const uint8_t *const messages[] = {sent, acked, changed, received, batch};
     const uint32_t sizes[] = {sizeof sent, sizeof acked - 1, sizeof changed - 1, sizeof received - 1, sizeof batch};
     return framed(messages[kind], sizes[kind], size);
 }
 
-/* A record of topic t, queue 0, with a body of body_size bytes, tag T and the id M; its size. */
+/* Writes a record of topic t, queue 0, with a body of body_size bytes, tag T and the id M; returns its size. */
 static uint32_t write_popped(uint8_t *target, int64_t offset, uint32_t body_size) {
     static const char properties[] = "TAGS\1T\2UNIQ_KEY\1M\2";
     uint32_t size = 88 + body_size + 1 + 1 + 2 + (uint32_t)sizeof properties - 1;
@@ -50,7 +50,7 @@ static uint32_t write_popped(uint8_t *target, int64_t offset, uint32_t body_size
 #define POPPED_EACH 2
 #define POPPED_ROOM (POPPED_EACH * (256u + 70000u))
 
-/* What a broker says to a pop, a renewal and all else; the body, of messages of body_size bytes, lives in room. */
+/* Fills in a broker's answer to a pop, a renewal, or anything else; its body, with messages of body_size bytes, is in room. */
 static void fill_answer(rp_command *response, const rp_command *request, uint32_t body_size, uint8_t room[POPPED_ROOM]) {
     rp_command_clear_response(response, request, 0);
     rp_command_add_field(response, text_slice("queueOffset"), text_slice("7"));
@@ -63,7 +63,7 @@ static void fill_answer(rp_command *response, const rp_command *request, uint32_
     response->body = (rp_slice){room, size};
 }
 
-/* How group g reads topic t from broker b, and who client c is. */
+/* Puts how group g reads topic t from broker b, and client c. */
 static void put_reading(rp_proxy *proxy, const rp_address *address) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queue = {0, 0};
@@ -74,7 +74,7 @@ static void put_reading(rp_proxy *proxy, const rp_address *address) {
 
 typedef int (*broker_ask)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
 
-/* A broker with one reactor, which on_request answers for. */
+/* Starts a broker with one reactor, for which on_request answers. */
 static rp_server *start_broker(broker_ask on_request, rp_address *address) {
     const rp_handler handler = {.on_request = on_request};
     rp_server_options options;
@@ -88,7 +88,7 @@ static rp_server *start_broker(broker_ask on_request, rp_address *address) {
     return broker;
 }
 
-/* Answers what was left to Python; how much that was. */
+/* Answers the calls that were left to Python; returns their number. */
 static uint32_t answer_punted(struct grpc_server *server) {
     rp_request *requests[64];
     uint32_t count = rp_server_take(server->server, requests, 64);
@@ -100,7 +100,7 @@ static uint32_t answer_punted(struct grpc_server *server) {
     return count;
 }
 
-/* Without brokers and routes. The program ends with 77 where there is no libnghttp2. */
+/* Starts a proxy without brokers and routes. Exits with 77 if libnghttp2 is missing. */
 static void start_proxy(struct grpc_server *server, rp_proxy **proxy, uint32_t reactors) {
     rp_proxy_options proxy_options;
     rp_grpc_options grpc_options;

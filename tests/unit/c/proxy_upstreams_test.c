@@ -1,5 +1,5 @@
-/* proxy_upstreams_test.c: a reactor's connections to brokers: answers find whoever asked, and whoever gets none hears why; a broker that is
- * lost, that goes away, that says nothing, or that is not there; bounds. */
+/* proxy_upstreams_test.c: a reactor's connections to brokers: each answer finds its caller, and a caller without an answer learns why;
+ * brokers that are lost, going away, silent or unreachable; bounds. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
-/* queue_cut_test.c: a topic is deleted, and made again, while its queue is being synced: that is no failure, and its new entries are synced
- * too. */
+/* queue_cut_test.c: a topic is deleted and created again while its queue is being synced: that is no failure, and its new entries are
+ * synced too. */
 #include <pthread.h>
 #include <stdatomic.h>
 

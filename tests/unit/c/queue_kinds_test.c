@@ -1,5 +1,5 @@
-/* queue_kinds_test.c: a slave hears that a topic was made again with queues of the other kind before its log has got there. Whoever reads
- * meanwhile has the messages of the new topic when they come, and nothing stays of the old one. */
+/* queue_kinds_test.c: a slave learns that a topic was recreated with queues of the other kind before its log has got there. Readers get the
+ * messages of the new topic when they arrive, and nothing of the old one. */
 #include "broker_fixture.h"
 
 enum { SUCCESS = 0 };

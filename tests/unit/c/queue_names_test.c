@@ -1,5 +1,5 @@
-/* queue_names_test.c: the next file of a queue is in the row, but the thread that made it has not gone on: a sync that covers its first
- * entries covers its name. */
+/* queue_names_test.c: a new file of a queue is already in use while the thread that created it has not continued: a sync that covers its
+ * first entries also covers its name. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* queue_sync_test.c: many queues are synced by one sync of their file system, and one by one where that does not do. */
+/* queue_sync_test.c: many queues are synced by one sync of their file system, or one by one where that is impossible. */
 #include <errno.h>
 
 #include "../../../csrc/store/commit_log_inl.h"

@@ -1,5 +1,5 @@
-/* recovery_killed_test.c: a recovery is killed before its n-th call to the kernel, n = 1, 2, … until one comes to its end; the next start
- * finds every message. */
+/* recovery_killed_test.c: a recovery is killed before its n-th system call, n = 1, 2, … until one completes; the next start finds every
+ * message. */
 #include <errno.h>
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
-/* recovery_test.c: a pass over several MiB, which has a second thread in front of it: it finds everything, stops where the log is damaged
- * and refuses a log that the disk does not give. */
+/* recovery_test.c: a recovery of several MiB, with a second thread that reads ahead: it finds everything, stops where the log is
+ * damaged, and refuses a log that the disk fails to give. */
 #include <errno.h>
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-/* reply_clients.h: clients that reply, and one that is replied to, for the tests of replies. */
+/* reply_clients.h: clients that reply, and one that gets replies, for the tests of replies. */
 #ifndef RP_TESTS_REPLY_CLIENTS_H
 #define RP_TESTS_REPLY_CLIENTS_H
 
@@ -10,7 +10,7 @@
 
 enum { SUCCESS = 0, SYSTEM_ERROR = 1, SYSTEM_BUSY = 2, MESSAGE_ILLEGAL = 13, INVALID_PARAMETER = 29 };
 
-/* The connection id of the client that was opened last. */
+/* Returns the connection id of the client that connected last. */
 static inline uint64_t opened(fixture *fx) {
     int64_t until = now_ms() + WAIT_MS;
     for (;;) {
@@ -27,7 +27,7 @@ static inline uint64_t opened(fixture *fx) {
     }
 }
 
-/* A client that replies to REQUESTER find. */
+/* Opens a client that is found by replies to REQUESTER. */
 static inline client open_requester(fixture *fx, uint8_t serialize_type) {
     client requester = client_open(fx, serialize_type);
     CHECK(rp_broker_put_producer(fx->broker, text(REQUESTER), 0, opened(fx)) == RP_OK);
@@ -56,7 +56,7 @@ static inline rp_command receive(client *c) {
     return command;
 }
 
-/* The next push; its opaque is the answer's. */
+/* Receives the next push; its opaque is that of the answer. */
 static inline rp_command receive_push(client *requester) {
     rp_command push = receive(requester);
     CHECK(push.code == RP_CODE_PUSH_REPLY_MESSAGE && (push.flag & RP_COMMAND_RESPONSE) == 0 && push.opaque >= RP_PUSH_OPAQUE);

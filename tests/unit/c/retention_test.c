@@ -1,4 +1,4 @@
-/* retention_test.c: which files may go, what stays readable meanwhile, and what a reopened store says. */
+/* retention_test.c: which files may be deleted, what stays readable meanwhile, and what a reopened store says. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
-/* server_closing_test.c: two connections end in one turn, and whoever ends first has something to say to the other, which is as good as
- * gone: its place is free for the next one at once. */
+/* server_closing_test.c: two connections end in the same turn, and the first one to end tries to send to the other, which is all but
+ * closed:
+ * its place is free for the next connection at once. */
 #include "server_harness.h"
 
 #include "../../../csrc/remoting/protocol.h"

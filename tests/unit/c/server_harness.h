@@ -1,14 +1,14 @@
-/* server_harness.h: a server with a simple handler, and blocking clients that talk to it; for the server_*_test.c programs.
+/* server_harness.h: a server with a simple handler, and blocking clients for it; for the server_*_test.c programs.
  *
  * The handler answers request code
  *   1  ECHO    at once: the request's fields and body
  *   2  RANGE   the first `size` bytes of a mapped file of 4 MB, as a file range
  *   3  REFUSE  with an error status, which closes the connection
- *   4  PARK    by nothing
- *   5  TWICE   by a punt the first time, by ECHO when it is resubmitted
- *   6  LEAVE   by the status of rp_reactor_leave; on_leave returns when `may_return` is set
+ *   4  PARK    never
+ *   5  TWICE   with a punt the first time, like ECHO when it is resubmitted
+ *   6  LEAVE   with the status of rp_reactor_leave; on_leave returns when `may_return` is set
  *   7  LATER   in the next on_wake
- *   8  BOTH    what waits for LATER, and behind it by RANGE
+ *   8  BOTH    like LATER, followed by RANGE
  * and punts all others. */
 #ifndef RP_TESTS_SERVER_HARNESS_H
 #define RP_TESTS_SERVER_HARNESS_H
@@ -57,19 +57,20 @@ struct harness {
     int file_fd;
     uint8_t *file;
     _Atomic uint64_t ranges_sent, ranges_released, closes, turn_ends, wakes, deadlines, resubmitted;
-    _Atomic int64_t deadline_ns; /* what on_wake sets; 0: nothing */
-    _Atomic int64_t left_for, came_back; /* arguments of on_leave, added up: at its start, at its end */
+    _Atomic int64_t deadline_ns; /* set by on_wake; 0: none */
+    _Atomic int64_t left_for, came_back; /* arguments of on_leave, summed: at its start, at its end */
     _Atomic int may_return;
     _Atomic int turned_by; /* the thread that handled the last request */
-    _Atomic int watched_fd; /* of a client; 0: none */
-    _Atomic uint64_t released_late; /* ranges, once watched_fd had something to read */
+    _Atomic int watched_fd; /* a client's; 0: none */
+    _Atomic uint64_t released_late; /* ranges released after watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
     int32_t later_opaque;
-    uint64_t joined_ids[JOINED_MAX]; /* who is answered by CODE_ALL; guarded by the turns of reactor 0, as their opaques and number */
+    /* The connections that CODE_ALL answers; guarded by the turns of reactor 0, like their opaques and number. */
+    uint64_t joined_ids[JOINED_MAX];
     int32_t joined_opaques[JOINED_MAX];
     uint32_t joined;
-    uint64_t released_turn, released_in_turn; /* ranges; the same */
-    _Atomic uint64_t released_at_once; /* the most of one turn */
+    uint64_t released_turn, released_in_turn; /* ranges; guarded likewise */
+    _Atomic uint64_t released_at_once; /* the most in one turn */
 };
 
 static inline rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
@@ -112,7 +113,7 @@ static inline void harness_send_range(struct harness *harness, rp_connection *co
     atomic_fetch_add(&harness->ranges_sent, 2);
 }
 
-/* To all who have joined and are still there. */
+/* Sends to all connections that have joined and still exist. */
 static inline void harness_send_ranges(struct harness *harness, rp_reactor *reactor, const rp_command *command) {
     for (uint32_t index = 0; index < harness->joined; index++) {
         rp_connection *connection = rp_reactor_connection(reactor, harness->joined_ids[index]);
@@ -229,7 +230,7 @@ static inline void harness_on_leave(void *context, int64_t leave_for) {
     atomic_fetch_add(&harness->came_back, leave_for);
 }
 
-/* The defaults, but for two reactors. */
+/* The defaults, except for two reactors. */
 static inline rp_server_options small_options(void) {
     rp_server_options options;
     rp_server_options_default(&options);
@@ -272,7 +273,7 @@ static inline struct harness *harness_start_gated(rp_server_options *options, co
 
 static inline struct harness *harness_start(rp_server_options *options) { return harness_start_gated(options, NULL); }
 
-/* Stops, and checks that nothing is left behind. */
+/* Stops the server, and checks that nothing is left behind. */
 static inline void harness_stop(struct harness *harness) {
     rp_request *requests[64];
     uint32_t count;
@@ -300,7 +301,7 @@ static inline int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 1 once the log has a line that contains text; takes lines on the way. */
+/* Returns 1 once the log has a line that contains text; takes lines meanwhile. */
 static inline int log_says(struct harness *harness, const char *text) {
     int64_t until = now_ms() + WAIT_MS;
     while (now_ms() < until) {
@@ -316,7 +317,7 @@ static inline int log_says(struct harness *harness, const char *text) {
     return 0;
 }
 
-/* The next request for Python; NULL after WAIT_MS. */
+/* Returns the next request for Python; NULL after WAIT_MS. */
 static inline rp_request *take_request(struct harness *harness) {
     int64_t until = now_ms() + WAIT_MS;
     rp_request *request;
@@ -343,7 +344,7 @@ static inline rp_request *take_kind(struct harness *harness, int kind) {
 
 /* ---- clients ---- */
 
-/* What waits for the other side fails after WAIT_MS. */
+/* Makes calls that wait for the other side fail after WAIT_MS. */
 static inline void limit_waits(int fd) {
     struct timeval limit = {WAIT_MS / 1000, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -386,7 +387,7 @@ static inline void read_all(int fd, void *target, size_t size) {
     }
 }
 
-/* 1 when the other side closed (end of stream or reset) within WAIT_MS; skips what comes before. */
+/* Returns 1 if the other side closes (end of stream or reset) within WAIT_MS; skips what comes before. */
 static inline int is_closed(int fd) {
     uint8_t bytes[4096];
     ssize_t count;
@@ -418,7 +419,7 @@ static inline void send_request(int fd, int serialize_type, int code, int opaque
     free(frame);
 }
 
-/* Reads one frame; its bytes are freed by the caller. */
+/* Reads one frame; the caller frees its bytes. */
 static inline uint8_t *read_frame(int fd, rp_arena *arena, rp_command *command) {
     uint8_t head[4];
     read_all(fd, head, sizeof head);
@@ -436,7 +437,7 @@ static inline uint8_t *read_frame(int fd, rp_arena *arena, rp_command *command) 
     return frame;
 }
 
-/* Reads one frame and checks what it answers. */
+/* Reads one frame, and checks the answer in it. */
 static inline void expect_response(int fd, int code, int opaque, const char *remark) {
     rp_arena *arena = rp_arena_create(4096, 1 << 20);
     rp_command response;
@@ -468,7 +469,7 @@ static inline int becomes_true(struct harness *harness, int (*claim)(struct harn
     return 1;
 }
 
-/* A clock that the test turns: nobody is late because the machine stands still. */
+/* A clock that only the test advances, so that a pause of the machine makes nobody late. */
 static inline _Atomic int64_t *hand(void) {
     static _Atomic int64_t nanoseconds = 1000000000;
     return &nanoseconds;
@@ -482,7 +483,7 @@ static inline const rp_clock *clock_by_hand(void) {
     return &clock;
 }
 
-/* Turns it, and lets every reactor see it. */
+/* Advances it, and lets every reactor see it. */
 static inline void turn_hand(rp_server *server, int64_t milliseconds) {
     atomic_fetch_add(hand(), milliseconds * 1000000);
     for (uint16_t index = 0; index < rp_server_reactor_count(server); index++) {

@@ -1,4 +1,4 @@
-/* server_limits_test.c: claims about the remoting server's bounds, and about what bad or slow peers do to it: to themselves only. */
+/* server_limits_test.c: the remoting server's bounds; bad or slow peers harm only themselves. */
 #include "../../../csrc/remoting/reactor.h"
 #include "server_harness.h"
 

@@ -1,4 +1,4 @@
-/* server_memory_test.c: requests for Python that are taken beyond the bound of all connections' memory, and that there is one for them. */
+/* server_memory_test.c: requests for Python and the bound on all connections' memory: they are refused beyond it, and taken below it. */
 #include "../../../csrc/remoting/reactor.h"
 #include "server_harness.h"
 

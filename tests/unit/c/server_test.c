@@ -1,5 +1,5 @@
-/* server_test.c: claims about the remoting server's dialogue: frames in any fragmentation, answers in the request's encoding, the way up
- * to Python and back. Limits and hostile input: server_limits_test.c. */
+/* server_test.c: the remoting server's dialogue: frames in any fragmentation, answers in the request's encoding, the way up to Python and
+ * back. For limits and hostile input see server_limits_test.c. */
 #include "server_harness.h"
 
 #include "../../../csrc/base/thread.h"

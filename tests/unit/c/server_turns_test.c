@@ -1,5 +1,5 @@
-/* server_turns_test.c: who turns a reactor: others in its place while it sleeps (rp_reactor_serve), a stand-in while its thread is away
- * (rp_reactor_leave); and in which order a turn's answers leave, and how many. */
+/* server_turns_test.c: who runs a reactor's turns: other threads while it sleeps (rp_reactor_serve), a stand-in while its thread is away
+ * (rp_reactor_leave); and in which order, and how many of, a turn's answers are sent. */
 #include "../../../csrc/base/thread.h"
 #include "server_harness.h"
 

@@ -1,5 +1,5 @@
-/* sha1_test.c: SHA-1 and HMAC-SHA1 give what RFC 3174 and RFC 2202 say, in whatever pieces, and by the CPU's instructions as in plain C.
- * Exit 0 passed, 1 failed. An optional argument "bench" prints ns. */
+/* sha1_test.c: SHA-1 and HMAC-SHA1 give the results of RFC 3174 and RFC 2202, in pieces of any size, both with the CPU's instructions
+ * and in plain C. Exit 0 passed, 1 failed. An optional argument "bench" prints ns. */
 #include "../../../csrc/base/sha1.h"
 
 #include <stdio.h>

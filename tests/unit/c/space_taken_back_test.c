@@ -1,7 +1,7 @@
-/* space_taken_back_test.c: files that copy on write, whose space a full disk takes back between the question and the store. What was
- * refused is not there, neither now nor after a stop, and what is behind it is appended as if it had never been tried.
+/* space_taken_back_test.c: copy-on-write files whose space a full disk takes back between the check and the store. What was refused is not
+ * there, neither now nor after a restart, and what follows is appended as if it had never been tried.
  *
- * The disk is this file: it stands in for base/map_hold.c. */
+ * This file simulates the disk by replacing base/map_hold.c. */
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* start_unreadable_test.c: descriptors or maps are out while a store is opened (ulimit -n, vm.max_map_count), or a file is another user's.
- * Nothing follows from that: the start is refused, no queue is cut or built again, and the next start that can read finds everything. */
+/* start_unreadable_test.c: opening a store without descriptors or maps left (ulimit -n, vm.max_map_count), or with another user's file. The
+ * start is refused and changes nothing: no queue is cut or rebuilt, and the next start that can read finds everything. */
 #include <errno.h>
 #include <fcntl.h>
 

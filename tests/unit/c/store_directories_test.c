@@ -1,5 +1,5 @@
-/* store_directories_test.c: a directory that the kernel does not give, or not whole: the start is refused, nothing in it counts as
- * lost. */
+/* store_directories_test.c: a directory that the kernel cannot list, or lists only in part: the start is refused, and nothing in it
+ * counts as lost. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

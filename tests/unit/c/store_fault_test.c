@@ -1,10 +1,10 @@
-/* store_fault_test.c: the n-th call to the kernel fails, n = 1, 2, … until a run sees no failure; once, and from then on for ever. In every
- * second run writes are short besides.
+/* store_fault_test.c: the n-th system call fails, n = 1, 2, … until a run has no failure; once, and from then on for ever. In every second
+ * run writes are short as well.
  *
- * Claims   open, append, wait and close answer with a status that fits and a message that names a file; what was acknowledged is there
- *          when the store is opened again without faults, queues and log agree, and nobody crashed.
- * Argument "all": every n; else every 23rd, from another one on in each second of the clock: the first is printed, and taken as the
- * argument to run the same again.
+ * Claims   open, append, wait and close return a fitting status and a message that names a file; what was acknowledged is there
+ *          when the store is reopened without faults, queues and log agree, and nothing crashes.
+ * Argument "all": every n; otherwise every 23rd, starting at a number that changes with each second of the clock; it is printed, and
+ * taken as the argument to repeat a run.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -33,7 +33,7 @@ static inline void fixture_directory(char *path, size_t size) {
     fixture_directory_below(base != NULL ? base : "/tmp", path, size);
 }
 
-/* In memory where there is room for it: for tests that open and close stores often, so that what is synced need not wait for a disk. */
+/* In memory if there is room: for tests that open and close stores often, so that syncs need not wait for a disk. */
 static inline void fixture_memory_directory(char *path, size_t size) {
     if (access("/dev/shm", W_OK) == 0) {
         fixture_directory_below("/dev/shm", path, size);
@@ -53,13 +53,14 @@ static inline void fixture_options(rp_message_store_options *options, const char
     rp_message_store_options_default(options);
     options->root_path = path;
     options->commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
-    options->append_wait_timeout_ms = options->append_busy_timeout_ms = 30000; /* a busy machine is no stuck disk */
-    options->index_slot_count = 64; /* 500 entries: 10 KB instead of 420 MB a file */
+    /* On a busy machine a slow append is no sign of a stuck disk. */
+    options->append_wait_timeout_ms = options->append_busy_timeout_ms = 30000;
+    options->index_slot_count = 64; /* 500 entries: 10 KB a file instead of 420 MB */
     options->index_entry_count_max = 500;
     options->consume_queue_file_size = FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE;
 }
 
-/* Nothing is synced in time: only what a test asks for. */
+/* Turns off timed syncs: only what a test requests is synced. */
 static inline void fixture_never_flush(rp_message_store_options *options) {
     options->flush_interval_ms = options->queue_flush_interval_ms = options->flush_thorough_interval_ms = 3600000;
 }
@@ -84,7 +85,7 @@ static inline void fixture_close(rp_message_store *store) {
     }
 }
 
-/* A closed store looks as if it had been killed before its first checkpoint: recovery reads the whole log. */
+/* Makes a closed store look as if it had been killed before its first checkpoint: recovery reads the whole log. */
 static inline void fixture_forget_synced(const char *path) {
     char file[600];
     snprintf(file, sizeof file, "%s/checkpoint", path);
@@ -105,7 +106,7 @@ static inline rp_consume_queue *fixture_queue(rp_message_store *store, const cha
     return queue;
 }
 
-/* Body of message `number` of a queue: readable, of varying length. */
+/* Writes the body of message `number` of a queue: readable, of varying length. */
 static inline uint32_t fixture_body(char *body, size_t size, int32_t queue_id, int64_t number) {
     int length = snprintf(body, size, "queue %d message %lld ", queue_id, (long long)number);
     uint32_t end = (uint32_t)length + (uint32_t)(number * 37 % 300);
@@ -122,7 +123,7 @@ static inline rp_append_item fixture_item(rp_consume_queue *queue, const char *b
                             .properties = {fixture_slice("TAGS\1TagA\2KEYS\1k\2"), fixture_slice("UNIQ_KEY\1ABC\2"), {NULL, 0}}};
 }
 
-/* Appends message number `number` to the queue; its status. */
+/* Appends message `number` to the queue; returns the status. */
 static inline int fixture_append(rp_message_store *store, rp_consume_queue *queue, int64_t number) {
     char body[512];
     uint32_t size = fixture_body(body, sizeof body, rp_consume_queue_id(queue), number);
@@ -131,7 +132,7 @@ static inline int fixture_append(rp_message_store *store, rp_consume_queue *queu
     return item.status;
 }
 
-/* The index enters messages in a thread of its own, after they have come into their queues. Ends once it has those below the offset. */
+/* Waits until the index has the messages below the offset; it enters them on its own thread, after they are in their queues. */
 static inline void fixture_wait_indexed(rp_message_store *store, int64_t offset) {
     const struct timespec pause = {.tv_nsec = 200000};
     rp_message_store_stats stats = {0};
@@ -147,7 +148,7 @@ static inline void fixture_wait_indexed(rp_message_store *store, int64_t offset)
     }
 }
 
-/* Messages of the topic that the index knows by the key all of them have, once it has caught up with the log. */
+/* Counts the topic's messages that the index finds by their common key, once it has caught up with the log. */
 static inline int64_t fixture_found_by_key(rp_message_store *store, const char *topic) {
     static int64_t offsets[5000];
     rp_message_store_stats stats;
@@ -157,7 +158,7 @@ static inline int64_t fixture_found_by_key(rp_message_store *store, const char *
     return rp_message_store_query(store, fixture_slice(topic), fixture_slice("k"), 0, end_ms, offsets, 5000).found;
 }
 
-/* 0 when entry `number` of the queue leads to the record fixture_append wrote. */
+/* Returns 0 if entry `number` of the queue leads to the record that fixture_append wrote. */
 static inline int fixture_check(rp_message_store *store, rp_consume_queue *queue, int64_t number) {
     rp_queue_entry entry;
     rp_log_range range;

@@ -1,4 +1,4 @@
-/* store_lock_test.c: one process a store, also for RocketMQ, whatever the holder's process does with the lock file besides. */
+/* store_lock_test.c: one process per store, also against RocketMQ, whatever else the holder's process does with the lock file. */
 #include "../../../csrc/store/store_lock.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* stored_messages.h: what stands in a broker's queues: ends, records, their properties. */
+/* stored_messages.h: the content of a broker's queues: ends, records, their properties. */
 #ifndef RP_TESTS_STORED_MESSAGES_H
 #define RP_TESTS_STORED_MESSAGES_H
 
@@ -11,7 +11,7 @@ static inline int64_t end_of(const fixture *fx, const char *topic, int32_t queue
     return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
 }
 
-/* The record of an entry, and the entry unless that is NULL. The caller gives the pin back. */
+/* Reads the record of an entry and, unless that is NULL, the entry. The caller releases the pin. */
 static inline void *read_message(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message,
                                  rp_queue_entry *entry) {
     rp_log_range range;
@@ -26,7 +26,7 @@ static inline void *read_message(const fixture *fx, const char *topic, int32_t q
     return range.pin;
 }
 
-/* value NULL: it has none of that name. */
+/* value NULL: the message has no such property. */
 static inline bool property_is(const rp_message *message, const char *name, const char *value) {
     rp_slice found = rp_message_property(message->properties, name);
     return value == NULL ? found.data == NULL : found.data != NULL && slice_is(found, value);

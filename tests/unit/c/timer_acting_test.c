@@ -1,5 +1,5 @@
-/* timer_acting_test.c: timed messages that other masters refuse while a slave stands in for its master: those behind them go on, and none
- * is lost, whoever goes on. */
+/* timer_acting_test.c: timed messages that other masters refuse from an acting slave: those behind them continue, and none is lost, whoever
+ * continues. */
 #include "base/bytes_inl.h"
 #include "broker/escaping_messages.h"
 #include "store/timing_wheel.h"

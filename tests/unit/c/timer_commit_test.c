@@ -1,4 +1,4 @@
-/* timer_commit_test.c: timed messages of a broker whose log has entries: what was delivered and is not committed may be taken back. */
+/* timer_commit_test.c: timed messages of a broker with a DLedger log: what was delivered but not committed may be taken back. */
 #include <errno.h>
 #include <pthread.h>
 

@@ -66,7 +66,7 @@ static inline int timer_flush(rp_timer_files *files, int64_t read_time_ms, int64
     return rc;
 }
 
-/* Reads a slot to its end: the messages' numbers into seen, oldest first; negative: an error. */
+/* Reads a slot to its end, with the messages' numbers into seen, oldest first; negative: an error. */
 static inline int64_t timer_read_slot(rp_timer_files *files, int64_t time_ms, int kind, int64_t *seen, int64_t room) {
     rp_timer_slot slot;
     if (!rp_timing_wheel_slot(rp_timer_files_wheel(files), time_ms, &slot)) {
@@ -88,7 +88,7 @@ static inline int64_t timer_read_slot(rp_timer_files *files, int64_t time_ms, in
     return got < 0 ? got : count;
 }
 
-/* Messages begin, begin + spread, … below end are in the slot of second begin % spread, in this order. */
+/* Checks that messages begin, begin + spread, … below end are in the slot of second begin % spread, in this order. */
 static inline void timer_slot_holds(rp_timer_files *files, int64_t begin, int64_t end, int64_t spread) {
     int64_t seen[4096];
     int64_t count = timer_read_slot(files, TIMER_NOW + 1000 * (begin % spread), RP_TIMER_CHAIN_OTHERS, seen, 4096);
@@ -105,7 +105,7 @@ static inline void timer_all_wait(rp_timer_files *files, int64_t end, int64_t sp
     CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == end);
 }
 
-/* Overwrites size bytes of a file, or makes it that long when bytes is NULL. */
+/* Overwrites size bytes of a file; bytes NULL: sets its length to size. */
 static inline void timer_spoil(const char *directory, const char *name, const void *bytes, size_t size, int64_t offset) {
     char path[512];
     timer_path(path, directory, name);
@@ -115,7 +115,7 @@ static inline void timer_spoil(const char *directory, const char *name, const vo
     close(fd);
 }
 
-/* The kernel's calls, of which the one with the number fail_at fails, and with fail_forever all behind it. */
+/* The kernel's calls, of which number fail_at fails and, with fail_forever, all after it. */
 typedef struct failing_ops {
     rp_file_ops ops;
     int64_t calls, fail_at;
@@ -150,7 +150,7 @@ static inline int64_t failing_write_at(void *context, int fd, const void *source
     const failing_ops *failing = context;
     return failing_fails(context) ? -1 : pwrite(fd, source, failing->writes_are_short && size > 1 ? size / 2 : size, offset);
 }
-/* Nothing needs to survive a power cut here. */
+/* No test here needs to survive a power cut. */
 static inline int failing_sync_data(void *context, int fd) {
     (void)fd;
     return failing_fails(context) ? -1 : 0;

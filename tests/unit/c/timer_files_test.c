@@ -1,9 +1,9 @@
-/* timer_files_test.c: wheel, timer log and checkpoint after any stop.
+/* timer_files_test.c: wheel, timer log and checkpoint after any kind of stop.
  *
- * Claims   what was entered waits, once, in its slot and its order: after a clean stop, after a kill between any two writes of a flush,
- *          with a wheel that is gone, damaged, older or RocketMQ's, whichever call of a run fails, and after a power cut. A log that is
- *          gone, of another file size or precision is told, and what had been delivered is known then. A slot that was cut stays cut, and
- *          its recalls stay.
+ * Claims   an entered message waits, once, in its slot and its order: after a clean stop, after a kill between any two writes of a
+ *          flush, with a wheel that is missing, damaged, older or RocketMQ's, whichever call of a run fails, and after a power cut. A
+ *          log that is missing, or has another file size or precision, is reported, and what had been delivered is still known. A slot
+ *          that was cut stays cut, and keeps its recalls.
  */
 #include "../../../csrc/base/bytes_inl.h"
 #include "power_cut.h"

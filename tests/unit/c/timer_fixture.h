@@ -1,4 +1,4 @@
-/* timer_fixture.h: a broker that delivers timed messages by a clock that the test turns: it runs, and is ahead of the system's by
+/* timer_fixture.h: a broker that delivers timed messages by the test's clock, which runs, and is ahead of the system's by
  * clock_ahead_ms. */
 #ifndef RP_TESTS_TIMER_FIXTURE_H
 #define RP_TESTS_TIMER_FIXTURE_H
@@ -60,7 +60,7 @@ static inline void timer_fixture_init(fixture *fx) {
     fx->settings.timer_delay_max_ms = INT64_C(30) * 86400 * 1000;
 }
 
-/* As after a stop of the process: the same directory, another broker over it. */
+/* As after a restart of the process: the same directory, another broker over it. */
 static inline void timer_fixture_reopen(fixture *fx) {
     rp_error error = {.message = ""};
     rp_server_stop(fx->server, 0);
@@ -99,7 +99,7 @@ static inline int64_t count_of(const fixture *fx, const char *topic) {
     return wanted.count;
 }
 
-/* Everything that was sent is in the wheel, was delivered or passed over. */
+/* Waits until everything that was sent is in the wheel, or was delivered or skipped. */
 static inline void wait_entered(const fixture *fx) {
     for (int64_t until = now_ms() + WAIT_MS;;) {
         rp_timer_stats stats = stats_of(fx);
@@ -110,7 +110,7 @@ static inline void wait_entered(const fixture *fx) {
     }
 }
 
-/* Every slot before `time_ms` of the turned clock was read. */
+/* Waits until every slot before `time_ms` of the test's clock has been read. */
 static inline void wait_read(const fixture *fx, int64_t time_ms) {
     for (int64_t until = now_ms() + WAIT_MS; stats_of(fx).read_time_ms < time_ms;) {
         CHECK(now_ms() < until);
@@ -118,7 +118,7 @@ static inline void wait_read(const fixture *fx, int64_t time_ms) {
     }
 }
 
-/* All that waits is due now, and what there is of it has been delivered. */
+/* Advances the clock by ms, and waits until everything that is due by then has been delivered. */
 static inline void turn_clock(const fixture *fx, int64_t ms) {
     int64_t before_ms = turned_wall_ms(NULL);
     wait_entered(fx);

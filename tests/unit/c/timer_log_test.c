@@ -1,9 +1,9 @@
-/* timer_log_test.c: the timer log and the walk of a slot.
+/* timer_log_test.c: the timer log and walking a slot.
  *
  * Claims   files are byte for byte those of RocketMQ 5.5.0's TimerLog, TimerWheel and TimerCheckpoint, given the same messages; a torn log
- *          ends before the first torn record wherever that is, and goes on from there; a full disk is an answer and nothing is lost by it;
- *          a sync that failed is not forgotten; files expire by what is in them; a slot of any length is read oldest first, its recalls
- *          apart.
+ *          ends before the first torn record wherever that is, and continues from there; a full disk is reported and loses nothing;
+ *          a failed sync is not forgotten; files expire by their content; a slot of any length is read oldest first, its recalls
+ *          separately.
  */
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
-/* timer_lost_test.c: wheel, timer log and checkpoint that are gone, damaged, or as a kill left them: what waits still comes, and nothing
- * twice where that can be known. */
+/* timer_lost_test.c: wheel, timer log and checkpoint that are missing, damaged, or as a kill left them: what waits is still delivered, and
+ * nothing twice where that can be known. */
 #include <dirent.h>
 #include <fcntl.h>
 

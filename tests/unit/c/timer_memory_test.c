@@ -1,6 +1,6 @@
-/* timer_memory_test.c: timed messages while memory is out at the n-th call, for every n: nothing is lost, nothing comes twice.
+/* timer_memory_test.c: timed messages while the n-th allocation fails, for every n: nothing is lost, nothing is delivered twice.
  *
- * Counted are the calls of the timer's thread, and those of a start, a stop, a recall. The product's are in this program's allocator.
+ * Counts the allocations of the timer's thread, and those of a start, a stop and a recall, by this program's own allocator.
  */
 #include "memory_out.h"
 #include "timer_fixture.h"

@@ -1,4 +1,4 @@
-/* timer_send_test.c: sends of messages with a timer: which are taken, what is stored of them, what their sender is told. */
+/* timer_send_test.c: sends of timed messages: which are accepted, what is stored, what their sender is answered. */
 #include "broker/key_set.h"
 #include "broker/timer_item.h"
 #include "timer_fixture.h"

@@ -1,5 +1,5 @@
-/* timer_service_test.c: messages with a timer: when they come, what takes them back, what restarts, strange messages, settings and clocks
- * do to them. */
+/* timer_service_test.c: timed messages: when they are delivered, what recalls them; the effect of restarts, malformed messages, settings
+ * and clocks. */
 #include "timer_fixture.h"
 #include "store/timing_wheel.h"
 

@@ -1,4 +1,4 @@
-/* timer_stop_test.c: timed messages at a stop, on a disk that takes some of them only, and where a queue cannot be made. */
+/* timer_stop_test.c: timed messages at a stop, on a disk that takes only some of them, and where a queue cannot be created. */
 #include <errno.h>
 
 #include "timer_fixture.h"

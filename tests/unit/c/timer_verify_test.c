@@ -1,6 +1,6 @@
-/* timer_verify_test.c: what the check of a store says of the files of timed messages.
+/* timer_verify_test.c: what verifying a store reports about the files of timed messages.
  *
- * Claims   whole ones, of a clean stop or as a kill leaves them, have no damage; each damage is named where it is.
+ * Claims   intact files, after a clean stop or a kill, have no damage; each damage is reported at its place.
  */
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-/* tls_client.h: clients that speak TLS, by the OpenSSL that the server under test has found; and certificates in files. */
+/* tls_client.h: clients that speak TLS, by the OpenSSL that the server under test has found; and certificate files. */
 #ifndef RP_TESTS_TLS_CLIENT_H
 #define RP_TESTS_TLS_CLIENT_H
 
@@ -10,7 +10,7 @@
 #define TLS1_2 0x0303
 #define TLS1_3 0x0304
 
-/* What a client calls beside what a server does. */
+/* The calls that a client needs beyond a server's. */
 struct client_calls {
     const struct ssl_method_st *(*client_method)(void);
     int (*set_fd)(struct ssl_st *ssl, int fd);
@@ -56,7 +56,7 @@ struct tls_client {
     struct ssl_st *ssl;
 };
 
-/* version: the only one it speaks, 0: any. certificate, key: what it shows, NULL: nothing. */
+/* version: the only one that it speaks, 0: any. certificate, key: what it presents, NULL: nothing. */
 static inline struct tls_client tls_prepare(int fd, int version, const char *certificate, const char *key) {
     struct tls_client client = {.fd = fd, .context = openssl.ctx_new(calls.client_method())};
     CHECK(client.context != NULL);
@@ -103,7 +103,7 @@ static inline void tls_send(struct tls_client client, int serialize_type, int co
     free(frame);
 }
 
-/* Reads one frame, checks what it answers and, unless it is NULL, that its body is that; returns nothing that is to be freed. */
+/* Reads one frame, and checks its answer and, unless NULL, its body. Leaves nothing to free. */
 static inline void tls_expect(struct tls_client client, int opaque, const uint8_t *body, uint32_t body_size) {
     uint8_t head[4];
     tls_read_all(client, head, sizeof head);
@@ -128,7 +128,7 @@ static inline void tls_expect_echo(struct tls_client client, int opaque) {
     tls_expect(client, opaque, (const uint8_t *)"a body", 6);
 }
 
-/* 1 when the server closed; has_said_so: by TLS's own word. */
+/* Returns 1 if the server closes; has_said_so: with a close_notify. */
 static inline int tls_is_closed(struct tls_client client, int *has_said_so) {
     uint8_t bytes[4096];
     int count;
@@ -145,7 +145,7 @@ static inline void tls_fingerprint(struct tls_client client, unsigned char diges
     openssl.x509_free(certificate);
 }
 
-/* A certificate that vouches for itself, and its key, in two files of the working directory. */
+/* Writes a self-signed certificate and its key to two files of the working directory. */
 static inline void write_certificate(const char *name, const char *path, const char *key_path, const char *password) {
     struct evp_pkey_st *key = openssl.key_generate(NULL, NULL, "EC", "P-256");
     struct x509_st *certificate = openssl.x509_new();
@@ -170,7 +170,7 @@ static inline void write_certificate(const char *name, const char *path, const c
     openssl.key_free(key);
 }
 
-/* A server with a certificate of its own making; options as of harness_start. */
+/* Starts a server with a self-signed certificate; options as for harness_start. */
 static inline struct harness *tls_harness(uint32_t mode, rp_server_options *options) {
     rp_error error = {0};
     rp_tls_options own = {0};

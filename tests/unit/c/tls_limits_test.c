@@ -1,4 +1,4 @@
-/* tls_limits_test.c: claims about what bad, slow or many clients do by TLS: to themselves only. */
+/* tls_limits_test.c: bad, slow or many TLS clients harm only themselves. */
 #include "../../../csrc/remoting/reactor.h"
 #include "tls_client.h"
 

@@ -1,5 +1,5 @@
-/* tls_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … through a whole connection that speaks TLS: that one ends at
- * worst, the next is served. */
+/* tls_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … through a whole TLS connection: at worst that connection
+ * ends, and the next is served. */
 #include "tls_client.h"
 
 #include <signal.h>

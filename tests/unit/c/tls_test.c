@@ -1,4 +1,4 @@
-/* tls_test.c: claims about connections that speak TLS: the same as others get, in the same port, sealed. */
+/* tls_test.c: TLS connections get the same as others, on the same port, encrypted. */
 #include "tls_client.h"
 
 #include <pthread.h>

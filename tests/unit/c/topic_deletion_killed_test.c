@@ -1,5 +1,5 @@
-/* topic_deletion_killed_test.c: a process is killed before the n-th call that its deletion of a topic makes to change the disk, n = 1, 2, …
- * until one comes to its end. What the next start has of the queue can be read, and the store is whole. */
+/* topic_deletion_killed_test.c: a process is killed before the n-th call by which its deletion of a topic changes the disk, n = 1, 2, …
+ * until one completes. At the next start what is left of the queue can be read, and the store is whole. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

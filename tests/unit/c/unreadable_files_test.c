@@ -1,6 +1,6 @@
-/* unreadable_files_test.c: a file of the store cannot be opened or mapped for a while: descriptors or maps are out. Nothing is lost by
- * it: no consumer is sent past its messages, no search by time ends in the wrong place, no queue is cut by halves, the index comes after.
- * What was taken away from outside is gone for good, and passed over as what retention deletes. */
+/* unreadable_files_test.c: a file of the store cannot be opened or mapped for a while, because descriptors or maps are out. Nothing is
+ * lost by that: no consumer is sent past its messages, no search by time ends in the wrong place, no queue is cut in part, the index
+ * catches up. What was removed from outside is gone for good, and skipped like what retention deletes. */
 #include <fcntl.h>
 #include <stdatomic.h>
 
