@@ -9,6 +9,7 @@ from typing import Any
 from ..remoting.codes import RequestCode
 from ..remoting.headers import AddBrokerRequestHeader, RemoveBrokerRequestHeader, ResetMasterFlushOffsetHeader
 from ..remoting.json_codec import JsonError, read_object, write_fastjson
+from .beside import ask_beside
 from .cluster import NO_MASTER
 from .command_line import Given
 from .errors import AdminError, UsageError
@@ -28,13 +29,12 @@ async def runtime_table(session: Session, address: str) -> dict[str, str]:
 
 
 async def broker_status(session: Session, given: Given, out: Output) -> None:
-    async def show(address: str) -> None:
-        table = await runtime_table(session, address)
+    def show(address: str, table: dict[str, str]) -> None:
         for name, value in table.items():
             out.line(f"{name:32}: {value}" if given.has("b") else f"{address:24} {name:32}: {value}")
         out.add("brokers", {"address": address, "table": table})
 
-    await session.each(await session.brokers(given), show)
+    await ask_beside(session, await session.brokers(given), runtime_table, show)
 
 
 async def with_titles(session: Session, given: Given, out: Output, work: Callable[[str], Awaitable[None]], lead: str = "") -> None:
