@@ -18,7 +18,7 @@ from rocketpy._core.errors import NetworkError
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin import beside, session
 from rocketpy.admin.beside import PLACES_MAX, ask_beside, show_beside
-from rocketpy.admin.brokers import broker_status
+from rocketpy.admin.brokers import broker_status, get_broker_config
 from rocketpy.admin.clients import consumer_status
 from rocketpy.admin.clusters import cluster_list
 from rocketpy.admin.command_line import Given
@@ -237,6 +237,7 @@ def test_a_group_is_asked_for_its_clients_once_and_not_at_each_master(tmp_path: 
     [
         (cluster_list, {}, RequestCode.GET_BROKER_RUNTIME_INFO),
         (broker_status, {"c": "C"}, RequestCode.GET_BROKER_RUNTIME_INFO),
+        (get_broker_config, {"c": "C"}, RequestCode.GET_BROKER_CONFIG),
         (get_consumer_config, {"g": "G00001"}, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG),
         (topic_status, {"t": "T00000"}, RequestCode.GET_TOPIC_STATS_INFO),
     ],
@@ -245,7 +246,7 @@ def test_brokers_are_asked_beside_each_other(command: Any, options: dict[str, st
     world = World()
     said = run(world, command, **options)
     assert (world.asked[code], world.asked.total(), world.most) == (BROKERS, BROKERS + 1, BROKERS)
-    names = ("10.0.0.0", "10.0.0.1", "10.0.0.2") if command is broker_status else ("b0", "b1", "b2")
+    names = ("10.0.0.0", "10.0.0.1", "10.0.0.2") if command in (broker_status, get_broker_config) else ("b0", "b1", "b2")
     assert sorted(names, key=said.index) == list(names)
 
 
