@@ -9,6 +9,7 @@ from typing import Any
 from ..remoting.codes import RequestCode
 from ..remoting.headers import AddBrokerRequestHeader, RemoveBrokerRequestHeader, ResetMasterFlushOffsetHeader
 from ..remoting.json_codec import JsonError, read_object, write_fastjson
+from .beside import ask_beside, show_beside
 from .cluster import NO_MASTER
 from .command_line import Given
 from .errors import AdminError, UsageError
@@ -28,17 +29,19 @@ async def runtime_table(session: Session, address: str) -> dict[str, str]:
 
 
 async def broker_status(session: Session, given: Given, out: Output) -> None:
-    async def show(address: str) -> None:
-        table = await runtime_table(session, address)
+    def show(address: str, table: dict[str, str]) -> None:
         for name, value in table.items():
             out.line(f"{name:32}: {value}" if given.has("b") else f"{address:24} {name:32}: {value}")
         out.add("brokers", {"address": address, "table": table})
 
-    await session.each(await session.brokers(given), show)
+    await ask_beside(session, await session.brokers(given), runtime_table, show)
 
 
-async def with_titles(session: Session, given: Given, out: Output, work: Callable[[str], Awaitable[None]], lead: str = "") -> None:
-    """Does the work at the broker of -b, or at every master and slave of -c, each under a title."""
+Work = Callable[[Session, Output, str], Awaitable[None]]
+
+
+async def with_titles(session: Session, given: Given, out: Output, work: Work, lead: str = "") -> None:
+    """Does the work at the broker of -b, or at every master and slave of -c beside each other, each under a title."""
     if given.has("b"):
         places = [(given.text("b"), given.text("b"))]
     else:
@@ -46,19 +49,23 @@ async def with_titles(session: Session, given: Given, out: Output, work: Callabl
         for master, slaves in (await session.cluster()).masters_and_slaves(given.text("c")):
             places.append((f"Master: {master}", master))
             places += [(f"My Master: {master}=====Slave: {slave}", slave) for slave in slaves]
-    for title, address in places:
-        out.line(f"{lead}============{title}============")
+
+    async def show(part: Session, aside: Output, place: tuple[str, str]) -> None:
+        title, address = place
+        aside.line(f"{lead}============{title}============")
         if address != NO_MASTER:
-            await session.each([address], work)
+            await work(part, aside, address)
+
+    await show_beside(session, out, places, show)
 
 
 async def get_broker_config(session: Session, given: Given, out: Output) -> None:
-    async def show(address: str) -> None:
-        settings = await settings_of(session, address, RequestCode.GET_BROKER_CONFIG)
+    async def show(part: Session, aside: Output, address: str) -> None:
+        settings = await settings_of(part, address, RequestCode.GET_BROKER_CONFIG)
         for name, value in settings.items():
-            out.line(f"{name:50}=  {value}")
-        out.line()
-        out.add("brokers", {"address": address, "settings": settings})
+            aside.line(f"{name:50}=  {value}")
+        aside.line()
+        aside.add("brokers", {"address": address, "settings": settings})
 
     await with_titles(session, given, out, show)
 
@@ -118,9 +125,9 @@ async def set_commit_log_read_ahead_mode(session: Session, given: Given, out: Ou
     if mode not in ("0", "1"):
         raise UsageError("set the read mode error; 0 is default, 1 random read")
 
-    async def change(address: str) -> None:
-        response = await session.call(address, RequestCode.SET_COMMITLOG_READ_MODE, {"READ_AHEAD_MODE": mode})
-        out.done(f"commitLog set readAhead mode rstStr{response.remark or 'null'}", address=address, remark=response.remark)
+    async def change(part: Session, aside: Output, address: str) -> None:
+        response = await part.call(address, RequestCode.SET_COMMITLOG_READ_MODE, {"READ_AHEAD_MODE": mode})
+        aside.done(f"commitLog set readAhead mode rstStr{response.remark or 'null'}", address=address, remark=response.remark)
 
     await with_titles(session, given, out, change, " ")
 
@@ -141,10 +148,10 @@ def _with_times(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def get_cold_data_flow_ctr_info(session: Session, given: Given, out: Output) -> None:
-    async def show(address: str) -> None:
-        response = await session.call(address, RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
+    async def show(part: Session, aside: Output, address: str) -> None:
+        response = await part.call(address, RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
         if not response.body:
-            out.line(f"Broker[{address}] has no cold ctr table !")
+            aside.line(f"Broker[{address}] has no cold ctr table !")
             return
         try:
             value = read_object(response.body)
@@ -152,8 +159,8 @@ async def get_cold_data_flow_ctr_info(session: Session, given: Given, out: Outpu
             raise AdminError(
                 f"the answer cannot be read: {error}", address=address, request=RequestCode.GET_COLD_DATA_FLOW_CTR_INFO
             ) from error
-        out.line(write_fastjson(readable_cold_flow(value), pretty=True).decode())
-        out.add("brokers", {"address": address, **value})
+        aside.line(write_fastjson(readable_cold_flow(value), pretty=True).decode())
+        aside.add("brokers", {"address": address, **value})
 
     await with_titles(session, given, out, show, " ")
 

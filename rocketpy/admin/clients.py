@@ -12,6 +12,7 @@ from ..remoting.headers import (
     GetConsumerRunningInfoRequestHeader,
     GetProducerConnectionListRequestHeader,
 )
+from .beside import ask_beside
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
@@ -133,6 +134,7 @@ async def producer(session: Session, given: Given, out: Output) -> None:
 
 async def consumer_status(session: Session, given: Given, out: Output) -> None:
     group = given.text("g")
+    session.keep_answers()
     connections = connections_in(await consumers_of(session, group, given.text("b")))
     if given.has("i"):
         info = await shown_info(session, group, given.text("i"), stacks=given.has("s"), address=given.text("b"))
@@ -152,13 +154,12 @@ async def _status_of_all(session: Session, given: Given, out: Output, connection
     now = session.clock()
     found: dict[str, dict[str, Any]] = {}
     out.line(STATUS.head % tuple(STATUS.names))
-    for each in connections:
+
+    async def ask(part: Session, each: dict[str, Any]) -> dict[str, Any]:
+        return await shown_info(part, given.text("g"), str(each.get("clientId")), stacks=given.has("s"), address=given.text("b"))
+
+    def show(each: dict[str, Any], info: dict[str, Any]) -> None:
         client_id = str(each.get("clientId"))
-        try:
-            info = await shown_info(session, given.text("g"), client_id, stacks=given.has("s"), address=given.text("b"))
-        except AdminError as error:
-            session.note(error)
-            continue
         found[client_id] = info
         path = f"{now}/{client_id.replace('/', '_')}"
         try:
@@ -166,9 +167,11 @@ async def _status_of_all(session: Session, given: Given, out: Output, connection
                 write_info(path, info)
         except (OSError, ValueError) as error:  # its id may be no name of a file
             session.note(AdminError(f"{path} cannot be written: {error}", remedy=f"-i {client_id} prints what would be in it"))
-            continue
+            return
         out.line(STATUS.form % (len(found), client_id, shown_version(each).text, path))
         out.add("consumers", {"clientId": client_id, "version": each.get("version"), "runningInfo": info})
+
+    await ask_beside(session, connections, ask, show)
     if not found:
         return
     same = has_same_subscriptions(list(found.values()), now)

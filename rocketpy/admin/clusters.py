@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .beside import ask_beside
 from .brokers import runtime_table
 from .command_line import Given
 from .errors import AdminError
@@ -95,18 +96,27 @@ async def _round(session: Session, given: Given, out: Output) -> None:
     cluster = await session.cluster()
     columns = MORE if given.has("m") else BASE
     out.heading(columns)
-    for name in [given.text("c")] if given.has("c") else cluster.clusters:
-        for broker in cluster.groups(name):
-            for broker_id, address in sorted(broker.broker_addrs.items()):
-                try:
-                    table = await runtime_table(session, address)
-                except AdminError as error:
-                    session.note(error)
-                    table = {}
-                if given.has("m"):
-                    out.row(columns, name, broker.broker_name, *totals(table))
-                else:
-                    out.row(columns, name, broker.broker_name, broker_id, address, *base_cells(table, session.clock()))
+    places = [
+        (name, broker.broker_name, broker_id, address)
+        for name in ([given.text("c")] if given.has("c") else cluster.clusters)
+        for broker in cluster.groups(name)
+        for broker_id, address in sorted(broker.broker_addrs.items())
+    ]
+
+    async def ask(part: Session, place: tuple[str, str, int, str]) -> dict[str, str]:
+        try:
+            return await runtime_table(part, place[-1])
+        except AdminError as error:
+            part.note(error)
+            return {}
+
+    def show(place: tuple[str, str, int, str], table: dict[str, str]) -> None:
+        if given.has("m"):
+            out.row(columns, *place[:2], *totals(table))
+        else:
+            out.row(columns, *place, *base_cells(table, session.clock()))
+
+    await ask_beside(session, places, ask, show)
 
 
 async def cluster_list(session: Session, given: Given, out: Output) -> None:

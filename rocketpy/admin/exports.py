@@ -12,6 +12,7 @@ from ..remoting.codes import CURRENT_VERSION, RequestCode
 from ..remoting.json_codec import write_fastjson
 from ..remoting.route import MASTER_ID, BrokerData
 from ..state_file import sync_directory
+from .beside import ask_beside
 from .brokers import runtime_table
 from .clients import connections_in, consumers_of
 from .cluster import ClusterInfo
@@ -171,21 +172,25 @@ async def export_configs(session: Session, given: Given, out: Output) -> None:
     _said(out, write_file(given.text("f", DIRECTORY), "configs.json", value), value)
 
 
-async def _clients_in(session: Session, groups: dict[str, Any]) -> list[str]:
-    """Language and release of every consumer."""
-    found = set()
-    for group in groups:
+async def _clients_in(session: Session, groups: dict[str, Any], known: dict[str, set[str]]) -> list[str]:
+    """Language and release of every consumer. known: those of groups that were asked for; most are at every master."""
+
+    async def ask(part: Session, group: str) -> list[dict[str, Any]]:
         try:
-            consumers = await consumers_of(session, group)
+            return connections_in(await consumers_of(part, group))
         except AdminError as error:  # nobody is connected, most of the time
-            note_unless_idle(session, error)
-            continue
-        found |= {f"{each.get('language')}%{version_text(int(each.get('version') or 0))}" for each in connections_in(consumers)}
-    return sorted(found)
+            note_unless_idle(part, error)
+            return []
+
+    def add(group: str, connections: list[dict[str, Any]]) -> None:
+        known[group] = {f"{each.get('language')}%{version_text(int(each.get('version') or 0))}" for each in connections}
+
+    await ask_beside(session, [group for group in groups if group not in known], ask, add)
+    return sorted(set().union(*(known[group] for group in groups)))
 
 
-async def _report(session: Session, address: str) -> dict[str, Any]:
-    """The report about one master. Raises AdminError."""
+async def _report(session: Session, address: str, known: dict[str, set[str]]) -> dict[str, Any]:
+    """The report about one master. known: of _clients_in. Raises AdminError."""
     table = await runtime_table(session, address)
     settings = await settings_of(session, address, RequestCode.GET_BROKER_CONFIG)
     groups = await user_groups(session, address)
@@ -214,14 +219,16 @@ async def _report(session: Session, address: str) -> dict[str, Any]:
     return {
         "runtimeEnv": {"cpuNum": settings.get("clientCallbackExecutorThreads"), "totalMemKBytes": table.get("totalMemKBytes")},
         "runtimeQuota": quota,
-        "runtimeVersion": {"rocketmqVersion": version_text(CURRENT_VERSION), "clientInfo": await _clients_in(session, groups)},
+        "runtimeVersion": {"rocketmqVersion": version_text(CURRENT_VERSION), "clientInfo": await _clients_in(session, groups, known)},
     }
 
 
 async def export_metrics(session: Session, given: Given, out: Output) -> None:
-    reports = {}
+    reports: dict[str, Any] = {}
+    known: dict[str, set[str]] = {}
+    session.keep_answers()
     for broker in _led(session, await session.cluster(), given.text("c")):
-        reports[broker.broker_name] = await _report(session, broker.broker_addrs[MASTER_ID])
+        reports[broker.broker_name] = await _report(session, broker.broker_addrs[MASTER_ID], known)
     quotas = [report["runtimeQuota"] for report in reports.values()]
     rates = ("normalInTps", "normalOutTps", "transInTps", "scheduleInTps")
     counts = ("normalOneDayInNum", "normalOneDayOutNum", "transOneDayInNum", "scheduleOneDayInNum")

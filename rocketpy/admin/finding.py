@@ -9,6 +9,7 @@ from ..broker.heartbeat import tags_in
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import PullMessageRequestHeader, QueryMessageRequestHeader, ViewMessageRequestHeader
+from .beside import ask_beside
 from .clients import consumers_of
 from .errors import AdminError, refused
 from .found_message import FoundMessage, place_of, records_in
@@ -166,7 +167,14 @@ class Track:
 
 async def tracks_of(session: Session, found: FoundMessage) -> list[Track]:
     """One Track for each group that consumes the topic. Raises AdminError if the groups cannot be asked for."""
-    return [await _track(session, found, group) for group in await groups_of(session, found.message.topic)]
+    tracks: list[Track] = []
+
+    async def ask(part: Session, group: str) -> Track:
+        return await _track(part, found, group)
+
+    session.keep_answers()
+    await ask_beside(session, await groups_of(session, found.message.topic), ask, lambda group, track: tracks.append(track))
+    return tracks
 
 
 def _fault_track(group: str, error: AdminError) -> Track:

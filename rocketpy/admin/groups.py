@@ -8,6 +8,7 @@ from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from ..remoting.codes import RequestCode
 from ..remoting.headers import DeleteSubscriptionGroupRequestHeader
 from ..remoting.json_codec import JsonError, read_object, write_fastjson, write_json
+from .beside import ask_beside
 from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError, UsageError
@@ -150,20 +151,22 @@ async def groups_at(session: Session, address: str) -> dict[str, dict[str, Any]]
 async def get_consumer_config(session: Session, given: Given, out: Output) -> None:
     cluster, name = await session.cluster(), given.text("g")
     found = False
-    for broker_name, broker in cluster.brokers.items():
-        try:
-            group = (await groups_at(session, address_of(broker.broker_addrs))).get(name)
-        except AdminError as error:
-            session.note(error)
-            continue
+
+    async def ask(part: Session, broker_name: str) -> dict[str, Any] | None:
+        return (await groups_at(part, address_of(cluster.brokers[broker_name].broker_addrs))).get(name)
+
+    def show(broker_name: str, group: dict[str, Any] | None) -> None:
+        nonlocal found
         if group is None:
-            continue
+            return
         found = True
         at = next((each for each, names in cluster.clusters.items() if broker_name in names), None)
         out.line(f"============================={at}:{broker_name}=============================")
         for member in [*NEW_GROUP, *(each for each in group if each not in NEW_GROUP)]:
             out.line(f"{member:40}=  {_member_text(member, group.get(member))}")
         out.add("brokers", {"clusterName": at, "brokerName": broker_name, "group": group})
+
+    await ask_beside(session, cluster.brokers, ask, show)
     if not found and not session.troubles:
         raise AdminError(f"no broker has a group {name}", remedy="consumerProgress shows the groups there are, updateSubGroup makes one")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from .beside import show_beside
 from .clients import connections_in, consumers_of
 from .command_line import Given
 from .errors import AdminError
@@ -43,10 +44,10 @@ def undone_of(stats: ConsumeStats, now_ms: int) -> list[Undone]:
 
 
 async def start_monitoring(session: Session, given: Given, out: Output) -> None:
+    session.keep_answers()
     while True:
         try:
-            for group in await consuming_groups(session):
-                await look_at(session, out, group)
+            await show_beside(session, out, await consuming_groups(session), look_at)
         except AdminError as error:  # the name servers may be back the next time
             session.note(error)
         out.set(time=session.clock())

@@ -11,6 +11,7 @@ from typing import Any
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsRequestHeader, ResetOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
 from ..remoting.route import TopicRoute
+from .beside import ask_beside
 from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError
@@ -181,13 +182,15 @@ async def clone_group_offset(session: Session, given: Given, out: Output) -> Non
     addresses = await session.addresses(topic)
     offsets = {queue: offset for queue, _, offset, _, _ in stats.rows() if queue["brokerName"] in addresses and offset >= 0}
 
-    async def write(queue: Any) -> None:
+    async def write(part: Session, queue: Any) -> None:
         try:
-            await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+            await write_offset(part, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
         except AdminError as error:
             if error.code is None:  # who says nothing is told of once, not for each queue
                 raise
             raise error.about(queue_text(queue)) from error
+
+    def take(queue: Any, nothing: None) -> None:
         written.append(queue)
         out.add("queues", {**dict(queue), "offset": offsets[queue]})
 
@@ -195,7 +198,7 @@ async def clone_group_offset(session: Session, given: Given, out: Output) -> Non
         remedy = f"brokerConsumeStats shows where {source} has some"
         raise AdminError(f"group {source} has no offsets at the brokers of {topic}: nothing was moved", remedy=remedy)
     written: list[Any] = []
-    await session.each(offsets, write)
+    await ask_beside(session, offsets, write, take)
     if session.troubles:  # what was moved stays moved
         for queue in written:
             out.line(f"clone group offset {offsets[queue]} to destGroup=[{target}], {queue_text(queue)}")

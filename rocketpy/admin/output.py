@@ -54,6 +54,24 @@ class Output:
         self._write = write
         self.is_json = is_json
         self._document: dict[str, Any] = {}
+        self._texts: list[str] = []
+
+    def aside(self) -> Output:
+        """An output for one of several places that are asked at once: it keeps what it is given, for take."""
+        texts: list[str] = []
+        kept = Output(texts.append, is_json=self.is_json)
+        kept._texts = texts
+        return kept
+
+    def take(self, kept: Output) -> None:
+        """Puts out what an output aside was given. Of members that are lists the items are added."""
+        self._write("".join(kept._texts))
+        kept._texts.clear()
+        for member, value in kept._document.items():
+            if isinstance(value, list):
+                self._document.setdefault(member, []).extend(value)
+            else:
+                self._document[member] = value
 
     def put(self, text: str) -> None:
         """Text as it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,12 @@ from ..broker.names import RETRY_PREFIX, group_of_retry_topic
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
+from .beside import ask_beside, show_beside
 from .clients import connections_in, consumers_of, shown_info
 from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError
-from .global_queues import global_progress, led_by_route
+from .global_queues import Led, global_progress, led_by_route
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
 from .session import SLOW_TIMES, Session
@@ -122,33 +123,46 @@ async def first_route(session: Session, topics: list[str]) -> TopicRoute:
     return await session.route(topics[-1])
 
 
+Consumers = Callable[[], Awaitable[dict[str, Any]]]
+
+
 async def consume_stats(
-    session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False, in_part: bool = False
+    session: Session,
+    group: str,
+    topic: str | None = None,
+    cluster: str | None = None,
+    *,
+    as_stored: bool = False,
+    in_part: bool = False,
+    consumers: Consumers | None = None,
 ) -> ConsumeStats:
     """A group's offsets at all brokers. as_stored: for static topics also by the brokers' own queues. in_part: brokers that fail are noted
-    and left out. Raises AdminError, also if there are no offsets."""
+    and left out. consumers: as consumers_of, of a caller that wants to know them as well. Raises AdminError, also if there are no
+    offsets."""
     route = await first_route(session, route_topics(group, topic, cluster))
     stats = ConsumeStats()
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
-    failed: AdminError | None = None
-    for address in (address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs):
-        try:
-            found = ConsumeStats.from_json(await session.members(address, RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES))
-        except AdminError as error:
-            if not in_part:
-                raise
-            session.note(error)
-            failed = error
-            continue
+
+    async def ask(part: Session, address: str) -> ConsumeStats:
+        return ConsumeStats.from_json(await part.members(address, RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES))
+
+    def add(address: str, found: ConsumeStats) -> None:
         stats.queues |= found.queues
         stats.rate += found.rate
+
+    brokers = session.part()
+    addresses = [address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs]
+    is_whole = await ask_beside(brokers, addresses, ask, add)
+    if not is_whole and not in_part:
+        raise brokers.troubles[0]
+    session.take_part(brokers)
     if not cluster and not as_stored:
         await _count_globally(session, stats)
-    if stats.queues or failed is not None:
+    if stats.queues or not is_whole:
         return stats
     what = "Not found the consumer group consume stats, because return offset table is empty, "
     try:
-        connection = await consumers_of(session, group)
+        connection = await (consumers() if consumers is not None else consumers_of(session, group))
     except AdminError:
         raise AdminError(what + "maybe the consumer not online", code=ResponseCode.CONSUMER_NOT_ONLINE) from None
     if connection.get("messageModel") == "BROADCASTING":
@@ -158,27 +172,37 @@ async def consume_stats(
 
 async def _count_globally(session: Session, stats: ConsumeStats) -> None:
     """Shows static topics by their global queues."""
-    for topic in sorted({str(queue["topic"]) for queue in stats.queues}):
+
+    async def ask(part: Session, topic: str) -> Led:
         try:
-            led = await led_by_route(session, topic, await session.route(topic))
+            return await led_by_route(part, topic, await part.route(topic))
         except AdminError:  # no name server has it any more, or brokers disagree: their own queues say what they know
-            continue
+            return {}
+
+    def count(topic: str, led: Led) -> None:
         if led:
             found = global_progress(led, stats.queues)
             stats.queues = {queue: row for queue, row in stats.queues.items() if queue["topic"] != topic} | found
+
+    await ask_beside(session, sorted({str(queue["topic"]) for queue in stats.queues}), ask, count)
 
 
 async def running_infos(session: Session, group: str, client_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """What the consumers of a group report about themselves, by client. One that does not answer is noted, one that has gone is not."""
     infos: dict[str, dict[str, Any]] = {}
 
-    async def look(client_id: str) -> None:
+    async def look(part: Session, client_id: str) -> dict[str, Any] | None:
         try:
-            infos[client_id] = await shown_info(session, group, client_id)
+            return await shown_info(part, group, client_id)
         except AdminError as error:
-            note_unless_idle(session, error)
+            note_unless_idle(part, error)
+            return None
 
-    await session.each(client_ids, look)
+    def take(client_id: str, info: dict[str, Any] | None) -> None:
+        if info is not None:
+            infos[client_id] = info
+
+    await ask_beside(session, client_ids, look, take)
     return infos
 
 
@@ -193,6 +217,7 @@ async def clients_of_queues(session: Session, group: str) -> dict[Any, str]:
 
 
 async def consumer_progress(session: Session, given: Given, out: Output) -> None:
+    session.keep_answers()
     if given.has("g"):
         await _progress_of_group(session, given, out)
     else:
@@ -228,20 +253,42 @@ async def consuming_groups(session: Session) -> list[str]:
     return list(dict.fromkeys(group_of_retry_topic(topic) for topic in await session.topics() if topic.startswith(RETRY_PREFIX)))
 
 
+def _asked_once(session: Session, group: str) -> Consumers:
+    """consumers_of that asks again only where it had no answer: without offsets a group is asked for by two."""
+    known: list[dict[str, Any] | AdminError] = []
+
+    async def ask() -> dict[str, Any]:
+        if not known:
+            try:
+                known.append(await consumers_of(session, group))
+            except AdminError as error:
+                if error.code is None:
+                    raise
+                known.append(error)
+        if isinstance(known[0], AdminError):
+            raise known[0]
+        return known[0]
+
+    return ask
+
+
 async def _progress_of_all(session: Session, out: Output) -> None:
-    out.heading(GROUPS)
-    for group in await consuming_groups(session):
+    async def show(part: Session, aside: Output, group: str) -> None:
         rate, behind, connection = 0, 0, None
+        consumers = _asked_once(part, group)
         try:
-            stats = await consume_stats(session, group, in_part=True)
+            stats = await consume_stats(part, group, in_part=True, consumers=consumers)
             rate, behind = int(stats.rate), stats.behind()
         except AdminError as error:  # a group that has consumed nothing yet is a row like any other
-            note_unless_idle(session, error)
+            note_unless_idle(part, error)
         try:
-            connection = await consumers_of(session, group)
+            connection = await consumers()
         except AdminError as error:
-            note_unless_idle(session, error)
-        out.row(GROUPS, front(group, 64), *_connection_cells(connection), rate, behind)
+            note_unless_idle(part, error)
+        aside.row(GROUPS, front(group, 64), *_connection_cells(connection), rate, behind)
+
+    out.heading(GROUPS)
+    await show_beside(session, out, await consuming_groups(session), show)
 
 
 def note_unless_idle(session: Session, error: AdminError) -> None:

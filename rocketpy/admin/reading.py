@@ -46,7 +46,8 @@ def _status(pulled: Pulled) -> str:
 
 async def _places_to_read(session: Session, topic: str) -> list[tuple[str, str, int]]:
     """(broker name, address, queue) of all readable queues. Raises AdminError."""
-    route, addresses = await session.route(topic), await session.addresses(topic)
+    route = await session.route(topic)
+    addresses = await session.addresses(topic, route)
     found = [(name, addresses[broker], number) for name, number, broker in readable_queues(route) if broker in addresses]
     if not found:
         raise AdminError(f"no queue of {topic} can be read", remedy="topicRoute shows its queues and its permission")
@@ -57,7 +58,8 @@ async def address_of_queue(session: Session, topic: str, broker_name: str, queue
     """That of its broker, which has a global queue of a static topic by another name. Raises AdminError for a queue that the topic does not
     have there: brokers answer as for an empty one, but for those of static topics, of which a route counts the pieces here and not the
     global queues."""
-    route, addresses = await session.route(topic), await session.addresses(topic)
+    route = await session.route(topic)
+    addresses = await session.addresses(topic, route)
     if route.queue_mappings:
         asked = {(name, number): broker for name, number, broker in readable_queues(route)}
         broker_name = asked.get((broker_name, queue_id), broker_name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..remoting.codes import RequestCode
+from .beside import ask_beside
 from .command_line import Given
 from .controllers import controllers_of, leader_of
 from .errors import AdminError
@@ -33,15 +34,17 @@ async def ha_status(session: Session, given: Given, out: Output) -> None:
 
 
 async def _ha_round(session: Session, given: Given, out: Output) -> None:
-    async def show(address: str) -> None:
-        value = await session.members(address, RequestCode.GET_BROKER_HA_STATUS)
+    async def ask(part: Session, address: str) -> dict[str, Any]:
+        return await part.members(address, RequestCode.GET_BROKER_HA_STATUS)
+
+    def show(address: str, value: dict[str, Any]) -> None:
         if value.get("master"):
             _show_master(out, address, value)
         else:
             _show_slave(out, value.get("haClientRuntimeInfo") or {})
         out.add("brokers", {"address": address, **value})
 
-    await session.each(await session.masters_to_ask(given), show)
+    await ask_beside(session, await session.masters_to_ask(given), ask, show)
 
 
 def _show_master(out: Output, address: str, value: dict[str, Any]) -> None:
@@ -120,8 +123,10 @@ async def _epoch_round(session: Session, given: Given, out: Output) -> None:
     else:
         addresses = cluster.addresses(given.text("c"))
 
-    async def show(address: str) -> None:
-        value = await session.members(address, RequestCode.GET_BROKER_EPOCH_CACHE)
+    async def ask(part: Session, address: str) -> dict[str, Any]:
+        return await part.members(address, RequestCode.GET_BROKER_EPOCH_CACHE)
+
+    def show(address: str, value: dict[str, Any]) -> None:
         out.put(
             f"\n#clusterName\t{value.get('clusterName')}\n#brokerName\t{value.get('brokerName')}\n#brokerAddr\t{address}\n"
             f"#brokerId\t{value.get('brokerId')}"
@@ -133,4 +138,4 @@ async def _epoch_round(session: Session, given: Given, out: Output) -> None:
         out.line()
         out.add("brokers", {"address": address, **value})
 
-    await session.each(addresses, show)
+    await ask_beside(session, addresses, ask, show)

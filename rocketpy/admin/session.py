@@ -1,15 +1,17 @@
 """One run of a command: its client, its name servers, its bounds, and what went wrong in it without ending it.
 
-Threads  one event loop. Bounds: every request has timeout_s; one at a time but where a handler says otherwise.
+Threads  one event loop. Bounds: every request has timeout_s, from when it is sent; REQUESTS_MAX at once where a handler
+         asks beside (beside.py).
 Errors   AdminError of every request, with where and what; UsageError where name servers are needed and none was named.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 from .._core.errors import RocketpyError, TimedOut
 from .._core.remoting import Command
@@ -30,6 +32,10 @@ T = TypeVar("T")
 TIMEOUT_S, TIMEOUT_MAX_S = 5.0, 3600.0
 SLOW_TIMES = 3
 """Requests that walk over all of a broker's groups may take so many times timeout_s (DefaultMQAdminExtImpl)."""
+REQUESTS_MAX = 8
+"""What a command has in flight at once: half as many as a broker of RocketMQ has threads for them (adminBrokerThreadPoolNums)."""
+ANSWERS_MAX = 4096
+"""How many routes are kept at most: a topic's are asked for one after another, those of retry topics again and again."""
 WITH_B = " with -b and its address"
 """For a command that takes -b: the end of the advice how to do its work at a broker that it left out."""
 
@@ -47,6 +53,25 @@ def read_answer(response: Command, address: str, code: int) -> Any:
 
 
 @dataclass
+class Known:
+    """What is known of the servers in this round; parts of a session share it."""
+
+    answering: str = ""
+    """The name server that answered last: it is asked first, so that one that is away is waited for once."""
+    unreached: dict[str, AdminError] = field(default_factory=dict)
+    """Addresses that could not be reached. They are not tried again: one that swallows packets would cost seconds for each queue, group or
+    topic."""
+    keeps_answers: bool = False
+    answers: dict[tuple[int, str], asyncio.Task[Any]] = field(default_factory=dict)
+    """By request and topic; those used last at the end."""
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_MAX))
+
+    def forget(self) -> None:
+        self.unreached.clear()
+        self.answers.clear()
+
+
+@dataclass
 class Session:
     client: RemotingClient
     name_servers: tuple[str, ...]
@@ -56,12 +81,22 @@ class Session:
     clock: Callable[[], int] = now_ms
     was_given: Callable[[str], bool] = lambda address: True
     """Whether a text stands on the command line: an error in one that does not is not wrong usage."""
-    _answering: str = ""
-    """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
-    _unreached: dict[str, AdminError] = field(default_factory=dict)
-    """Addresses that could not be reached in this round. They are not tried again: one that swallows packets would cost seconds for each
-    queue, group or topic."""
+    _known: Known = field(default_factory=Known)
+
+    def part(self) -> Session:
+        """A session for one of several places that are asked at once: its troubles are its own, until take_part."""
+        return replace(self, troubles=[], _noted=set())
+
+    def take_part(self, part: Session) -> None:
+        """Records what failed in a part, where it is its turn."""
+        for error in part.troubles:
+            self.note(error)
+
+    def keep_answers(self) -> None:
+        """From now on a route, or who is in the clusters, is asked for once a round: for commands that ask about many topics or groups, and
+        change nothing that these tell."""
+        self._known.keeps_answers = True
 
     def note(self, error: AdminError) -> None:
         """Records what failed at one place. The same error is recorded once: a broker that is away fails for each of its groups."""
@@ -70,15 +105,15 @@ class Session:
             self.troubles.append(error)
 
     def take_troubles(self) -> list[AdminError]:
-        """Returns the troubles so far and forgets them, and which addresses could not be reached: a new round begins."""
+        """Returns the troubles so far and forgets them, which addresses could not be reached, and answers: a new round begins."""
         taken, self.troubles = self.troubles, []
         self._noted.clear()
-        self._unreached.clear()
+        self._known.forget()
         return taken
 
     def try_again(self, address: str) -> None:
         """Lets the next request connect even if the last one could not."""
-        self._unreached.pop(address, None)
+        self._known.unreached.pop(address, None)
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
         """The response, whatever its code. Raises AdminError, at once where this round has found nobody at the address; UsageError for an
@@ -90,15 +125,16 @@ class Session:
                 raise UsageError(str(error)) from error
             remedy = "somebody registered under it; clusterList shows who"
             raise AdminError(str(error), remedy=remedy, address=address, request=code) from error
-        if address in self._unreached:
-            raise self._unreached[address].with_traceback(None)
-        try:
-            return await self.client.invoke(address, code, fields, body, timeout_s=min(self.timeout_s, TIMEOUT_MAX_S) * times)
-        except RocketpyError as error:
-            failed = unanswered(address, code, error)
-            if isinstance(error, ConnectFailed) or (isinstance(error, TimedOut) and not self.client.is_connected(address)):
-                self._unreached[address] = failed
-            raise failed from error
+        async with self._known.slots:
+            if address in self._known.unreached:
+                raise self._known.unreached[address].with_traceback(None)
+            try:
+                return await self.client.invoke(address, code, fields, body, timeout_s=min(self.timeout_s, TIMEOUT_MAX_S) * times)
+            except RocketpyError as error:
+                failed = unanswered(address, code, error)
+                if isinstance(error, ConnectFailed) or (isinstance(error, TimedOut) and not self.client.is_connected(address)):
+                    failed = self._known.unreached.setdefault(address, failed)  # as told to who asks later
+                raise failed from error
 
     async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
         """The response, which must be SUCCESS. Raises AdminError."""
@@ -131,7 +167,7 @@ class Session:
 
     async def ask_name_server(self, code: int, fields: Fields = None) -> Command:
         """The response of the first name server that gives one. Raises AdminError, UsageError."""
-        *others, last = sorted(self.named(), key=lambda address: address != self._answering)
+        *others, last = sorted(self.named(), key=lambda address: address != self._known.answering)
         for address in others:
             try:
                 return await self._ask_one(address, code, fields)
@@ -141,7 +177,7 @@ class Session:
 
     async def _ask_one(self, address: str, code: int, fields: Fields) -> Command:
         response = await self.invoke(address, code, fields)
-        self._answering = address
+        self._known.answering = address
         return response
 
     async def from_name_server(self, code: int, fields: Fields = None) -> Any:
@@ -153,8 +189,27 @@ class Session:
         value = read_answer(response, where, code)
         return {} if value is None else value
 
+    async def _kept(self, key: tuple[int, str], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What ask returns, asked once a round where answers are kept. A refusal is an answer, too; who gave none is asked again."""
+        if not self._known.keeps_answers:
+            return await ask()
+        answers = self._known.answers
+        task = answers.pop(key, None) or asyncio.get_running_loop().create_task(ask())
+        answers[key] = task
+        if len(answers) > ANSWERS_MAX:
+            del answers[next(iter(answers))]
+        try:
+            return cast(T, await asyncio.shield(task))
+        except AdminError as error:
+            if error.code is None and answers.get(key) is task:
+                del answers[key]
+            raise
+
     async def cluster(self) -> ClusterInfo:
         """Raises AdminError, UsageError."""
+        return await self._kept((RequestCode.GET_BROKER_CLUSTER_INFO, ""), self._ask_cluster)
+
+    async def _ask_cluster(self) -> ClusterInfo:
         value = await self.from_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         try:
             return ClusterInfo.from_json(value if isinstance(value, dict) else {})
@@ -168,6 +223,9 @@ class Session:
 
     async def route(self, topic: str) -> TopicRoute:
         """Raises AdminError, UsageError."""
+        return await self._kept((RequestCode.GET_ROUTEINFO_BY_TOPIC, topic), lambda: self._ask_route(topic))
+
+    async def _ask_route(self, topic: str) -> TopicRoute:
         code = RequestCode.GET_ROUTEINFO_BY_TOPIC
         response = await self.ask_name_server(code, GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True))
         where = ";".join(self.named())
@@ -181,9 +239,10 @@ class Session:
         except BodyError as error:
             raise AdminError(str(error), address=where, request=code) from error
 
-    async def addresses(self, topic: str) -> dict[str, str]:
-        """The address to ask about a topic at each of its brokers, by broker name. Raises AdminError, UsageError."""
-        route = await self.route(topic)
+    async def addresses(self, topic: str, route: TopicRoute | None = None) -> dict[str, str]:
+        """The address to ask about a topic at each of its brokers, by broker name. route: the topic's, if the caller has it. Raises
+        AdminError, UsageError."""
+        route = route or await self.route(topic)
         brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
         found = {broker.broker_name: address_of(broker.broker_addrs) for broker in brokers if broker.broker_addrs}
         if not found:

@@ -8,6 +8,7 @@ from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import ViewBrokerStatsDataRequestHeader
 from ..remoting.route import MASTER_ID
+from .beside import ask_beside, show_beside
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
@@ -57,12 +58,15 @@ async def broker_stats(session: Session, address: str, name: str, key: str) -> d
 async def _sum(session: Session, masters: list[str], name: str, key: str) -> tuple[float, int]:
     rate, count = 0.0, 0
 
-    async def add(address: str) -> None:
-        nonlocal rate, count
-        stats = await broker_stats(session, address, name, key)
-        rate, count = rate + minute_rate(stats), count + day_sum(stats)
+    async def ask(part: Session, address: str) -> tuple[float, int]:
+        stats = await broker_stats(part, address, name, key)
+        return minute_rate(stats), day_sum(stats)
 
-    await session.each(masters, add)
+    def add(address: str, found: tuple[float, int]) -> None:
+        nonlocal rate, count
+        rate, count = rate + found[0], count + found[1]
+
+    await ask_beside(session, masters, ask, add)
     return rate, count
 
 
@@ -72,15 +76,19 @@ async def _topic(session: Session, topic: str, only_active: bool, out: Output) -
     groups = await groups_of(session, topic)
     in_rate, in_count = await _sum(session, masters, "TOPIC_PUT_NUMS", topic)
     named = Shown(topic, front(topic, 64))
-    for group in groups:
-        out_rate, out_count = await _sum(session, masters, "GROUP_GET_NUMS", f"{topic}@{group}")
+
+    async def show(part: Session, aside: Output, group: str) -> None:
+        out_rate, out_count = await _sum(part, masters, "GROUP_GET_NUMS", f"{topic}@{group}")
+        if only_active and in_count <= 0 and out_count <= 0:
+            return
         try:
-            behind = max(0, (await consume_stats(session, group, topic, in_part=True)).behind())
+            behind = max(0, (await consume_stats(part, group, topic, in_part=True)).behind())
         except AdminError as error:  # it has consumed nothing yet
-            note_unless_idle(session, error)
+            note_unless_idle(part, error)
             behind = 0
-        if not only_active or in_count > 0 or out_count > 0:
-            out.row(STATS, named, Shown(group, front(group, 64)), behind, *_rates(in_rate, out_rate), in_count, out_count)
+        aside.row(STATS, named, Shown(group, front(group, 64)), behind, *_rates(in_rate, out_rate), in_count, out_count)
+
+    await show_beside(session, out, groups, show)
     if not groups and (not only_active or in_count > 0):
         out.row(STATS, named, Shown(None, ""), 0, _rates(in_rate)[0], Shown(None, ""), in_count, Shown(None, "NO_CONSUMER"))
 
@@ -96,8 +104,12 @@ async def stats_all(session: Session, given: Given, out: Output) -> None:
         remedy = "topicList shows the topics there are; those of retries and dead letters have no such figures"
         raise AdminError(f"no topic {wanted} with figures", remedy=remedy, code=ResponseCode.TOPIC_NOT_EXIST)
     out.heading(STATS)
-    for topic in topics:
+
+    async def show(part: Session, aside: Output, topic: str) -> None:
         try:
-            await _topic(session, topic, given.has("a"), out)
+            await _topic(part, topic, given.has("a"), aside)
         except AdminError as error:
-            note_unless_idle(session, error)  # of topics that were deleted meanwhile, nothing
+            note_unless_idle(part, error)  # of topics that were deleted meanwhile, nothing
+
+    session.keep_answers()
+    await show_beside(session, out, topics, show)

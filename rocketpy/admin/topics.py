@@ -19,6 +19,7 @@ from ..remoting.headers import (
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.json_codec import JsonError, read_json, write_fastjson
 from ..remoting.route import MASTER_ID, QueueData, TopicRoute
+from .beside import ask_beside
 from .command_line import Given
 from .errors import AdminError, UsageError
 from .global_queues import global_bounds, led_by_route, readable_queues
@@ -269,13 +270,16 @@ async def topic_status(session: Session, given: Given, out: Output) -> None:
     offsets: dict[Any, Any] = {}
     rate = 0.0
 
-    async def count(address: str) -> None:
-        nonlocal rate
-        found, more = await topic_stats(session, topic, [address])
-        offsets.update(found)
-        rate += more
+    async def ask(part: Session, address: str) -> tuple[dict[Any, Any], float]:
+        return await topic_stats(part, topic, [address])
 
-    await session.each((await session.addresses(given.text("c") or topic)).values(), count)
+    def count(address: str, found: tuple[dict[Any, Any], float]) -> None:
+        nonlocal rate
+        offsets.update(found[0])
+        rate += found[1]
+
+    session.keep_answers()
+    await ask_beside(session, (await session.addresses(given.text("c") or topic)).values(), ask, count)
     if not given.has("c"):
         try:
             offsets |= global_bounds(await led_by_route(session, topic, await session.route(topic)), offsets)
@@ -327,17 +331,22 @@ async def topic_list(session: Session, given: Given, out: Output) -> None:
         out.set(topics=topics)
         return
     out.heading(LIST)
-    for topic in topics:
-        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-            continue
+
+    async def ask(part: Session, topic: str) -> tuple[str, list[str]]:
         try:
-            cluster, groups = ", ".join(await clusters_of(session, topic)), await groups_of(session, topic)
+            return ", ".join(await clusters_of(part, topic)), await groups_of(part, topic)
         except AdminError as error:
             if error.code != ResponseCode.TOPIC_NOT_EXIST:  # deleted meanwhile, or of a broker that is gone
-                session.note(error)
-            cluster, groups = "", []
+                part.note(error)
+            return "", []
+
+    def show(topic: str, found: tuple[str, list[str]]) -> None:
+        cluster, groups = found
         for group in groups or [""]:
             out.row(LIST, front(cluster, 20), front(topic, 64), front(group, 64))
+
+    session.keep_answers()
+    await ask_beside(session, (topic for topic in topics if not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))), ask, show)
 
 
 async def update_order_conf(session: Session, given: Given, out: Output) -> None:

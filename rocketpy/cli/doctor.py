@@ -101,10 +101,16 @@ def check_grpc(directory: Path) -> Finding:
     return Finding("gRPC", "ok", "libnghttp2 is there, for the proxy")
 
 
+def _nofile_remedy() -> str:
+    if os.geteuid() == 0:
+        return f"raise it: ulimit -Hn {NOFILE_WANTED}, or LimitNOFILE={NOFILE_WANTED} in a systemd unit"
+    return f"root can raise it: LimitNOFILE={NOFILE_WANTED} in a systemd unit, or a hard nofile line in /etc/security/limits.conf"
+
+
 def check_open_files(directory: Path) -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < NOFILE_WANTED:
-        return Finding("open files", "note", f"at most {hard}: fewer connections than connectionsMax; raise it: ulimit -Hn {NOFILE_WANTED}")
+        return Finding("open files", "note", f"at most {hard}: fewer connections than connectionsMax; {_nofile_remedy()}")
     return Finding("open files", "ok", f"{soft}, up to {hard} (servers raise it themselves)")
 
 

@@ -14,7 +14,9 @@ try:
     import pyarrow  # noqa: F401
     import pyspark
 except ImportError as _error:
-    raise ImportError(f"rocketpy.spark needs PySpark and pyarrow ({_error}): pip install 'pyspark>=4.2' 'pyarrow>=18'") from _error
+    raise ImportError(
+        f"rocketpy.spark needs PySpark and pyarrow ({_error}): {sys.executable} -m pip install 'pyspark>=4.2' 'pyarrow>=18'"
+    ) from _error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +25,8 @@ PYSPARK_MIN = (4, 2)
 
 if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < PYSPARK_MIN:
     raise ImportError(
-        f"rocketpy.spark needs PySpark 4.2 or later, this is {pyspark.__version__}: pip install -U 'pyspark>=4.2' 'pyarrow>=18'"
+        f"rocketpy.spark needs PySpark 4.2 or later, this is {pyspark.__version__}: "
+        f"{sys.executable} -m pip install -U 'pyspark>=4.2' 'pyarrow>=18'"
     )
 
 

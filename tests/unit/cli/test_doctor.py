@@ -68,6 +68,17 @@ def test_little_memory_is_noted_with_who_says_so(monkeypatch: pytest.MonkeyPatch
     assert finding.grade == "note" and finding.text.startswith("256 MiB (by /sys/fs/cgroup/memory.max) to plan with")
 
 
+@pytest.mark.parametrize(("user", "remedy", "other"), [(0, "ulimit -Hn 65536", "root can"), (1000, "/etc/security/limits.conf", "ulimit")])
+def test_who_is_not_root_is_not_told_to_raise_a_limit_that_only_root_can(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int, remedy: str, other: str
+) -> None:
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: user)
+    monkeypatch.setattr(doctor.resource, "getrlimit", lambda which: (1024, 4096))
+    finding = doctor.check_open_files(tmp_path)
+    assert finding.grade == "note" and finding.text.startswith("at most 4096") and "LimitNOFILE=65536" in finding.text
+    assert remedy in finding.text and other not in finding.text
+
+
 def test_of_two_file_systems_in_one_place_the_later_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As systemd mounts a share on demand."""
     mounts = f"/dev/vda / ext4 rw 0 0\nsystemd-1 {tmp_path} autofs rw 0 0\nserver:/store {tmp_path} nfs4 rw 0 0\nproc /proc proc rw 0 0"

@@ -19,7 +19,7 @@ def test_a_missing_pyspark_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     finding = spark_doctor.check_pyspark()
-    assert finding.grade == "bad" and "pip install" in finding.text
+    assert finding.grade == "bad" and f"{sys.executable} -m pip install" in finding.text, "as the worker Python's remedy: not any pip's"
 
 
 def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
