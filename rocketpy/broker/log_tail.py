@@ -67,6 +67,6 @@ def _crc(log: Log, end: int, size: int, file_size: int) -> int:
     """`file_size`: no read reaches over the end of a file."""
     crc, at = 0, end - size
     while at < end:
-        piece = log.read(at, min(end - at, _PIECE_BYTES, file_size - at % file_size))
-        crc, at = zlib.crc32(piece, crc), at + len(piece)
+        count = min(end - at, _PIECE_BYTES, file_size - at % file_size)
+        crc, at = zlib.crc32(log.read(at, count), crc), at + count
     return crc
