@@ -13,7 +13,7 @@
 #include <netdb.h>
 #include <stdatomic.h>
 
-#define RP_LOOK_UPS_MAX 4
+#define RP_LOOK_UPS_MAX 8
 
 /* The look-ups under way of one caller. All zeros: none. */
 typedef struct rp_look_ups {

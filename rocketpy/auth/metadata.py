@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .._core.errors import RocketpyError
 from ..remoting.json_codec import write_fastjson
 from .acls import Acl, AclSink, AclTable
 from .faults import AuthFault
@@ -28,22 +29,22 @@ class AuthSink(UserSink, AclSink, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How far RocketMQ's own tables had come, each by its sequence number, when they were taken over."""
+    """RocketMQ's own tables as they were seen last, each by a digest of its contents."""
 
-    users: int
-    acls: int
+    users: str
+    acls: str
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, str]:
         return {"acls": self.acls, "users": self.users}
 
     @staticmethod
     def from_json(value: Any) -> Taken | None:
-        """None if they were not taken over. Raises ValueError."""
+        """None if they were not seen. Raises ValueError."""
         if value is None:
             return None
         users, acls = (value.get("users"), value.get("acls")) if isinstance(value, Mapping) else (None, None)
-        if not isinstance(users, int) or not isinstance(acls, int):
-            raise ValueError("what was taken over of RocketMQ's tables is not two numbers")
+        if not isinstance(users, str) or not isinstance(acls, str):
+            raise ValueError("what was taken over of RocketMQ's tables is not two digests")
         return Taken(users, acls)
 
 
@@ -110,10 +111,28 @@ class AuthMetadata:
         self.taken = saved.taken
 
     def take(self, saved: SavedAuth) -> None:
-        """Replaces the tables by RocketMQ's. Raises RocketpyError."""
-        self.replace_all(saved, ())
-        self.taken = saved.taken
+        """Replaces the tables by RocketMQ's. Raises ValueError, which names the user or subject that has no room here; then they are as
+        they were. Raises RocketpyError if not even that can be."""
+        before = self.snapshot()
+        try:
+            self.replace_all(saved, ())
+        except RocketpyError as error:
+            left = self._first_left(saved)
+            self.replace_all(before, ())
+            raise ValueError(f"{left}: {error}") from None
+        self.pass_over(saved.taken)
+
+    def pass_over(self, taken: Taken | None) -> None:
+        """Notes that RocketMQ's tables were seen as they are."""
+        self.taken = taken
         self._take_count += 1
+
+    def _first_left(self, saved: SavedAuth) -> str:
+        """The first user or subject that `replace_all` has not come to."""
+        users = {user.name for user in saved.users}
+        yet = [user.name for user in saved.users if self.users.get(user.name) != user]
+        yet += [acl.subject for acl in saved.acls if acl.user in users and self.acls.get(acl.user) != acl]
+        return next(iter(yet), "what is there")
 
     def replace_all(self, saved: SavedAuth, kept: Collection[str]) -> None:
         """Replaces the tables by another broker's, except for users that are `kept` in any case. Raises RocketpyError if only a part could

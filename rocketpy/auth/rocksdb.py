@@ -1,4 +1,4 @@
-"""A small RocksDB directory read whole, without RocksDB: keys, values and the last sequence number of its default column family.
+"""A small RocksDB directory read whole, without RocksDB: keys and values of its default column family.
 RocketMQ: ConfigRocksDBStorage, ConfigHelper.createConfigColumnFamilyOptions (5.5.0 common/), which keep such tables uncompressed.
 
     CURRENT ─ name of ─► MANIFEST-n   edits: which tables there are, and from which log on the rest lies
@@ -11,9 +11,10 @@ RocketMQ: ConfigRocksDBStorage, ConfigHelper.createConfigColumnFamilyOptions (5.
     key of a table:                                      key ─ 8 bytes: sequence << 8 | kind
     footer:                                              checksum kind 1 ─ handles of meta index and index, 40 in all ─ version 4 ─ magic 8
 
-Everything is little endian. Of each key the entry with the highest sequence number counts. A log is read up to its first record that is not
-whole, as RocksDB does after a kill. What is not known here (compression, other checksums, merges, partitioned indexes) is refused: half a
-table is none. Whoever writes the directory must have ended.
+Everything is little endian. Of each key the entry with the highest sequence number counts. A log is read up to a record that reaches past
+its end, which is what a kill leaves; in a file that RocksDB uses again, up to what is left of the log that it was. Any other damage is
+refused: behind it there may be changes that count. So is what is not known here (compression, other checksums, merges, partitioned
+indexes): half a table is none. Whoever writes the directory must have ended.
 """
 
 from __future__ import annotations
@@ -39,10 +40,9 @@ class RocksDbError(ValueError):
 
 
 @dataclass(slots=True)
-class RocksDb:
-    """What the directory holds."""
+class _Entries:
+    """What the directory holds, each entry with its sequence number."""
 
-    sequence: int = 0
     _entries: dict[bytes, tuple[int, bytes | None]] = field(default_factory=dict)
 
     @property
@@ -51,13 +51,12 @@ class RocksDb:
 
     def put(self, sequence: int, key: bytes, value: bytes | None) -> None:
         """`value`: None deletes."""
-        self.sequence = max(self.sequence, sequence)
         if sequence >= self._entries.get(key, (-1, None))[0]:
             self._entries[key] = sequence, value
 
 
-def read_rocksdb(directory: Path) -> RocksDb:
-    """Raises RocksDbError, OSError."""
+def read_rocksdb(directory: Path) -> dict[bytes, bytes]:
+    """The values by key, sorted. Raises RocksDbError, OSError."""
     current = directory / "CURRENT"
     name = _read(current).decode("ascii", "replace").strip()
     if not name.startswith("MANIFEST-") or "/" in name:
@@ -66,7 +65,7 @@ def read_rocksdb(directory: Path) -> RocksDb:
     path = directory / name
     for record in _records(path, _read(path)):
         _attempt(path, manifest.apply, _Bytes(record))
-    found = RocksDb(manifest.sequence)
+    found = _Entries()
     for number in sorted(manifest.tables):
         path = directory / f"{number:06}.sst"
         _attempt(path, _read_table, found, _read(path))
@@ -75,7 +74,7 @@ def read_rocksdb(directory: Path) -> RocksDb:
         if number >= manifest.log_number:
             for record in _records(logs[number], _read(logs[number]), number):
                 _attempt(logs[number], _read_batch, found, _Bytes(record))
-    return found
+    return found.values
 
 
 def _read(path: Path) -> bytes:
@@ -130,7 +129,7 @@ class _Manifest:
 
     def __init__(self) -> None:
         self.tables: set[int] = set()
-        self.log_number = self.sequence = 0
+        self.log_number = 0
 
     def apply(self, edit: _Bytes) -> None:
         family, log_number = 0, None
@@ -142,10 +141,8 @@ class _Manifest:
                 edit.text()
             elif tag == 2:
                 log_number = edit.varint()
-            elif tag in (3, 9, 10, 203, 204):  # next file, previous and oldest log, highest family, group of edits
+            elif tag in (3, 4, 9, 10, 203, 204):  # next file, last sequence, previous and oldest log, highest family, group of edits
                 edit.varint()
-            elif tag == 4:
-                self.sequence = max(self.sequence, edit.varint())
             elif tag == 5:
                 edit.varint(), edit.text()
             elif tag == 6:
@@ -173,29 +170,32 @@ def _new_table(edit: _Bytes) -> int:
 
 
 def _records(path: Path, data: bytes, log_number: int | None = None) -> Iterator[bytes]:
-    """Whole records. A manifest (log_number None) has to be whole; a log ends at the first record that is not."""
+    """Whole records. A manifest (log_number None) has to be whole; a log may end within a record, or, in a file that is used again, where
+    another log's bytes begin."""
     parts: list[bytes] = []
-    position = 0
+    position, is_used_again = 0, False
     while True:
         left = _LOG_BLOCK - position % _LOG_BLOCK
         if left < 7:
             position += left
         header = data[position : position + 7]
-        if len(header) < 7 or not any(header):
+        if len(header) < 7 or not (any(header) or any(data[position:])):
             break
         checksum, length, kind = struct.unpack("<IHB", header)
         recycled = _FULL + _RECYCLED <= kind <= _LAST + _RECYCLED
+        is_used_again |= recycled and position == 0
         start = position + (11 if recycled else 7)
-        content = data[position + 6 : start + length]
-        if start + length > len(data) or checksum != _masked_crc32c(content):
-            if log_number is None:
-                raise RocksDbError(f"{path}: the record at {position} is damaged")
-            return
+        end, block_end = start + length, position - position % _LOG_BLOCK + _LOG_BLOCK
+        content = data[position + 6 : end]
+        if end > min(len(data), block_end) or checksum != _masked_crc32c(content):
+            if log_number is not None and (len(data) < end <= block_end or is_used_again):
+                return
+            raise RocksDbError(f"{path}: the record at {position} is damaged")
         if recycled:
             if log_number is None or int.from_bytes(content[1:5], "little") != log_number & 0xFFFFFFFF:
                 return  # of the log that the file was before
             kind -= _RECYCLED
-        position = start + length
+        position = end
         if kind == _FULL:
             yield content[-length:] if length else b""
         elif kind in (_FIRST, _MIDDLE, _LAST):
@@ -206,7 +206,7 @@ def _records(path: Path, data: bytes, log_number: int | None = None) -> Iterator
             raise RocksDbError(f"{path}: the record at {start} is of kind {kind}")
 
 
-def _read_batch(found: RocksDb, batch: _Bytes) -> None:
+def _read_batch(found: _Entries, batch: _Bytes) -> None:
     sequence, count = batch.number(8), batch.number(4)
     for number in range(sequence, sequence + count):
         kind = batch.number(1)
@@ -221,10 +221,9 @@ def _read_batch(found: RocksDb, batch: _Bytes) -> None:
         value = batch.text() if kind in (_VALUE, 5) else None
         if family == 0:
             found.put(number, key, value)
-    found.sequence = max(found.sequence, sequence + count - 1)
 
 
-def _read_table(found: RocksDb, data: bytes) -> None:
+def _read_table(found: _Entries, data: bytes) -> None:
     footer = data[-_FOOTER:]
     version, magic = struct.unpack("<IQ", footer[-12:])
     if magic != _MAGIC or footer[0] != 1 or version not in (4, 5):
@@ -256,7 +255,7 @@ def _block(data: bytes, start: int, size: int) -> tuple[bytes, int]:
     return block, size - 4 - 4 * restarts
 
 
-def _read_block(found: RocksDb, block: bytes, end: int) -> None:
+def _read_block(found: _Entries, block: bytes, end: int) -> None:
     entries = _Bytes(block, 0, end)
     key = b""
     while entries:

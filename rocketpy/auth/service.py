@@ -106,9 +106,18 @@ class AuthService:
         return {key: user for key, user in both.items() if user is not None}
 
     def _take_tables(self, directory: Path) -> None:
-        """What was in force last counts: RocketMQ's users, where it ran since, or here for the first time."""
+        """Takes RocketMQ's users where it has changed them since they were seen last, or if there are none here. Those that were made here
+        before RocketMQ's tables came stay in force, also when all of them are deleted."""
+        known = self.metadata.taken
+        is_new = known is None and all(user.name in self.configured_users for user in self.metadata.users.list())
         try:
             found = read_taken_tables(directory)
+            if found is None or found.taken == known:
+                return
+            if known is None and not is_new:
+                self.metadata.pass_over(found.taken)
+                return
+            self.metadata.take(found)
         except (OSError, ValueError) as error:
             if self.settings.is_on:
                 log.warning(
@@ -117,11 +126,6 @@ class AuthService:
                     error,
                 )
             return
-        known = self.metadata.taken
-        is_new = known is None and all(user.name in self.configured_users for user in self.metadata.users.list())
-        if found is None or found.taken == known or (known is None and not is_new):
-            return
-        self.metadata.take(found)
         places = " and ".join(str(directory / name) for name in DIRECTORIES)
         log.info("%s: %d users and the rights of %d of them taken over from RocketMQ", places, len(found.users), len(found.acls))
 

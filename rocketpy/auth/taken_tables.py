@@ -5,24 +5,28 @@ RocketMQ: LocalAuthenticationMetadataProvider, LocalAuthorizationMetadataProvide
     acls    User:alice  {"subject":{…},"policies":[{"policyType":1,"entries":[{"resource":{"resourceType":4,"resourcePattern":2,
                         "resourceName":"orders"},"actions":[3],"environment":{"sourceIps":[…]},"decision":1}]}]}
 
-What was in force last counts. They are taken when there are no users here but those of the configuration, and again when RocketMQ has
-changed them since: each change there raises a sequence number, and `taken` keeps those that were seen. They are never written.
+They are taken when there are no users here but those of the configuration, and again, as a whole, when RocketMQ has changed any of them
+since: `taken` keeps a digest of each table as it was seen. RocksDB's sequence numbers would not do: they go back where it is killed, and
+come again with other values. The tables are never written.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from .acls import ALLOW, CUSTOM, DEFAULT, DENY, subject_user
+from .acls import ALLOW, CUSTOM, DEFAULT, DENY, Acl, subject_user
 from .faults import AuthFault
 from .members import objects, optional_text
 from .metadata import SavedAuth, Taken
 from .resources import ACTIONS, ANY, LITERAL, PREFIXED, RESOURCE_TYPES, Resource
-from .rocksdb import RocksDb, read_rocksdb
-from .users import DISABLE, ENABLE, NORMAL, SUPER
+from .rocksdb import read_rocksdb
+from .users import DISABLE, ENABLE, NORMAL, SUPER, User
+
+T = TypeVar("T")
 
 DIRECTORIES = ("users", "acls")
 _USER_TYPES, _STATUSES = ("", SUPER, NORMAL), ("", ENABLE, DISABLE)
@@ -34,37 +38,44 @@ def read_taken_tables(directory: Path) -> SavedAuth | None:
     secret, and OSError."""
     if not any((directory / name / "CURRENT").exists() for name in DIRECTORIES):
         return None
-    users, acls = (read_rocksdb(path) if (path := directory / name).is_dir() else RocksDb() for name in DIRECTORIES)
-    value = {
-        "users": [_attempt(directory / "users", key, _user, text) for key, text in users.values.items()],
-        "acls": [acl for key, text in acls.values.items() if (acl := _attempt(directory / "acls", key, _acl, text, key.decode()))],
-    }
-    try:
-        saved = SavedAuth.from_json(value)
-    except ValueError as error:
-        raise ValueError(f"{directory / 'users'}, {directory / 'acls'}: {error}") from None
-    return SavedAuth(saved.users, saved.acls, Taken(users.sequence, acls.sequence))
+    users, acls = (read_rocksdb(path) if (path := directory / name).is_dir() else {} for name in DIRECTORIES)
+    return SavedAuth(
+        tuple(_attempt(directory / "users", key, _user, text) for key, text in users.items()),
+        tuple(acl for key, text in acls.items() if (acl := _attempt(directory / "acls", key, _acl, text, key)) is not None),
+        Taken(_digest(users), _digest(acls)),
+    )
 
 
-def _attempt(path: Path, key: bytes, convert: Callable[..., dict[str, Any]], text: bytes, *more: str) -> dict[str, Any]:
+def _digest(table: Mapping[bytes, bytes]) -> str:
+    """Of the table's sorted keys and their values."""
+    told = hashlib.sha256()
+    for row in table.items():
+        for each in row:
+            told.update(len(each).to_bytes(8, "little") + each)
+    return told.hexdigest()
+
+
+def _attempt(path: Path, key: bytes, convert: Callable[..., T], text: bytes, *more: bytes) -> T:
     try:
         return convert(json.loads(text), *more)
-    except (ValueError, AttributeError, AuthFault) as error:
-        cause = "no JSON" if isinstance(error, json.JSONDecodeError) else error
+    except (ValueError, AttributeError, TypeError, RecursionError, AuthFault) as error:
+        is_no_json = isinstance(error, (json.JSONDecodeError, RecursionError))
+        cause = "no JSON" if is_no_json else error.remark if isinstance(error, AuthFault) else error
         raise ValueError(f"{path}: {key.decode(errors='replace')}: {cause}") from None
 
 
-def _user(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "username": optional_text(value, "username"),
-        "password": optional_text(value, "password"),
-        "userType": _constant(value, "userType", _USER_TYPES),
-        "userStatus": _constant(value, "userStatus", _STATUSES) if value.get("userStatus") is not None else ENABLE,
-    }
+def _user(value: Mapping[str, Any]) -> User:
+    status = _constant(value, "userStatus", _STATUSES) if value.get("userStatus") is not None else ENABLE
+    members = {name: optional_text(value, name) for name in ("username", "password")}
+    user = User.from_json({**members, "userType": _constant(value, "userType", _USER_TYPES), "userStatus": status})
+    if not user.name.strip() or not user.password.strip():
+        raise ValueError("a user without name or password")
+    return user
 
 
-def _acl(value: Mapping[str, Any], subject: str) -> dict[str, Any]:
-    """In the form of answers; empty for one without entries, and for one of no user."""
+def _acl(value: Mapping[str, Any], key: bytes) -> Acl | None:
+    """None for one without entries, and for one of no user."""
+    subject = key.decode()
     policies = [
         {
             "policyType": _constant(policy, "policyType", _POLICIES),
@@ -73,7 +84,7 @@ def _acl(value: Mapping[str, Any], subject: str) -> dict[str, Any]:
         for policy in objects(value, "policies")
     ]
     is_empty = not any(policy["entries"] for policy in policies) or subject_user(subject) is None
-    return {} if is_empty else {"subject": subject, "policies": policies}
+    return None if is_empty else Acl.from_json({"subject": subject, "policies": policies})
 
 
 def _entry(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import read_json, write_fastjson
 from . import names
 from .clients import Client, ConsumerGroup
-from .log_tail import LOG_TAIL, LogTail
+from .log_tail import LOG_BEGIN, LOG_TAIL, LogTail
 from .masters_answers import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
@@ -150,13 +150,13 @@ class OffsetAdmin:
         return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting, **tail})
 
     async def _tail(self, request: Request) -> dict[str, dict[str, int]]:
-        """Of this slave's log, no further than who asks has one."""
-        asked = request.fields.get(LOG_END, "")
-        if not self._parts.settings.is_slave or not asked.isdecimal() or len(asked) > LONG_DIGITS:
+        """Of this slave's log, within the bounds of the log of who asks."""
+        asked_begin, asked_end = (_log_offset(request.fields.get(name, "")) for name in (LOG_BEGIN, LOG_END))
+        if not self._parts.settings.is_slave or asked_end is None:
             return {}
-        end = min(int(asked), self._parts.store.stats()["commit_log_max_offset"])
-        file_size = self._parts.config.integer("mappedFileSizeCommitLog")
-        return {LOG_TAIL: (await self._parts.reads.run(lambda log: LogTail.of(log, end, file_size))).to_json()}
+        stats, file_size = self._parts.store.stats(), self._parts.config.integer("mappedFileSizeCommitLog")
+        begin, end = max(asked_begin or 0, stats["commit_log_min_offset"]), min(asked_end, stats["commit_log_max_offset"])
+        return {LOG_TAIL: (await self._parts.reads.run(lambda log: LogTail.of(log, begin, end, file_size))).to_json()}
 
     # ---- lag ----
 
@@ -368,6 +368,11 @@ class OffsetAdmin:
             return None
         table = value.get("messageQueueTable") if isinstance(value, Mapping) else None
         return table if isinstance(table, Mapping) else None
+
+
+def _log_offset(text: str) -> int | None:
+    """None if it is none."""
+    return int(text) if text.isdecimal() and len(text) <= LONG_DIGITS else None
 
 
 def _consumed_ms(store: MessageStore, topic: str, queue_id: int, committed: int) -> int:

@@ -1,8 +1,11 @@
 """What tells a log from another one that is as long: where it ends, and the CRC of the bytes before that.
 
 A record holds its place, its time and the CRC of its body, and logs that part do not meet again: with one tail they are one log up to it.
+Only a record's first bytes tell it from the same message that its producer sent again, and the padding at a file's end tells nothing; so a
+tail has more bytes than a record and such padding.
 
-    {"end": 4711, "size": 4096, "crc": 3405691582}    up to TAIL_BYTES, all in one file
+    {"end": 4711, "size": 4711, "crc": 3405691582}    up to TAIL_BYTES, as far as both logs have them
+    {"end": 4711, "size": 0, "crc": 0}                they have nothing in common; one log begins at `end`
 """
 
 from __future__ import annotations
@@ -14,8 +17,11 @@ from typing import Any, Final, Protocol, Self
 
 from .json_members import integer_member
 
-TAIL_BYTES: Final = 4096
+TAIL_BYTES: Final = 16 << 20
+_PIECE_BYTES: Final = 1 << 20
 LOG_TAIL: Final = "logTail"
+LOG_BEGIN: Final = "logBegin"
+"""With logEnd: the bounds of the log of a master that asks for the tail."""
 _END, _SIZE, _CRC = "end", "size", "crc"
 
 
@@ -32,14 +38,16 @@ class LogTail:
     crc: int
 
     @classmethod
-    def of(cls, log: Log, end: int, file_size: int) -> Self:
-        """Up to `end`. May wait for the disk. Raises OffsetOutOfRange for what the log does not hold, or not any more."""
-        size = min(TAIL_BYTES, (end - 1) % file_size + 1) if end > 0 else 0
-        return cls(end, size, _crc(log, end, size))
+    def of(cls, log: Log, begin: int, end: int, file_size: int) -> Self:
+        """What is common to the log and another one: from `begin` up to `end`; nothing if that comes first. May wait for the disk. Raises
+        OffsetOutOfRange for what the log does not hold, or not any more."""
+        end = max(begin, end)
+        size = min(TAIL_BYTES, end - begin)
+        return cls(end, size, _crc(log, end, size, file_size))
 
-    def is_of(self, log: Log) -> bool:
-        """Whether that log has these bytes there. As `of`; also for what it has in two files."""
-        return _crc(log, self.end, self.size) == self.crc
+    def is_of(self, log: Log, file_size: int) -> bool:
+        """Whether that log has these bytes there. As `of`."""
+        return _crc(log, self.end, self.size, file_size) == self.crc
 
     def to_json(self) -> dict[str, int]:
         return {_END: self.end, _SIZE: self.size, _CRC: self.crc}
@@ -55,5 +63,10 @@ class LogTail:
         return cls(end, size, crc)
 
 
-def _crc(log: Log, end: int, size: int) -> int:
-    return zlib.crc32(log.read(end - size, size)) if size else 0
+def _crc(log: Log, end: int, size: int, file_size: int) -> int:
+    """`file_size`: no read reaches over the end of a file."""
+    crc, at = 0, end - size
+    while at < end:
+        count = min(end - at, _PIECE_BYTES, file_size - at % file_size)
+        crc, at = zlib.crc32(log.read(at, count), crc), at + count
+    return crc

@@ -4,7 +4,8 @@ already read.
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
 
 Offsets move forward only, and not past the end of this master's queues: if it has lost messages that a slave still has, their offsets are
-given to new messages, which nobody has read. Once there are such messages, nothing is taken from that slave any more. Offsets of popped
+given to new messages, which nobody has read. Once there are such messages, nothing is taken from that slave any more, and nothing from one
+that fails to tell its log's tail. RocketMQ's slaves have no tail to tell: the lengths decide. Offsets of popped
 topics stay as the master's file has them, because their checkpoints may be among the lost messages.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
@@ -26,7 +27,7 @@ from .acting_progress import take_acting_progress
 from .acting_state import may_act
 from .callers import Caller
 from .consumer_offsets import SavedOffsets
-from .log_tail import LOG_TAIL, LogTail
+from .log_tail import LOG_BEGIN, LOG_TAIL, LogTail
 from .masters_answers import LOG_END
 from .parts import Parts
 from .settings import is_elected
@@ -35,16 +36,18 @@ from .slave_synchronize import is_logged
 log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
+_NO_DELAY_OFFSET: Final = "No delay offset in this broker"
+"""What RocketMQ answers then, by SYSTEM_ERROR."""
 
 
 async def return_as_master(parts: Parts, others: Iterable[str]) -> None:
     """Before the first client comes: it would be told offsets that are behind; and before anything is delivered."""
     slaves = sorted(frozenset(others))
-    answers, parted = await asyncio.gather(
+    answers, ours = await asyncio.gather(
         asyncio.gather(*(_offsets_of(parts.client, slave) for slave in slaves)),
-        asyncio.gather(*(_has_parted(parts, slave) for slave in slaves)),
+        asyncio.gather(*(_is_ours(parts, slave) for slave in slaves)),
     )
-    offsets = {slave: saved for slave, saved, is_other in zip(slaves, answers, parted, strict=True) if not is_other}
+    offsets = {slave: saved for slave, saved, is_ours in zip(slaves, answers, ours, strict=True) if is_ours}
     if _take_offsets(parts, offsets):
         await parts.saved.offsets.save_or_log()
     if may_act(parts.config):
@@ -63,28 +66,39 @@ def _take_offsets(parts: Parts, offsets: Mapping[str, SavedOffsets | None]) -> i
     return moved
 
 
-async def _has_parted(parts: Parts, slave: str) -> bool:
-    """Whether the slave's log has other bytes where ours ends, or where its own does if that is before. Of an elected master's slaves all
-    are cut to its log, and one of RocketMQ's does not say it."""
+async def _is_ours(parts: Parts, slave: str) -> bool:
+    """Whether the slave's log is known to have our bytes where ours ends, or where its own does if that is before. Of an elected master's
+    slaves all are cut to its log."""
     if is_elected(parts.config):
-        return False
-    own_end = str(parts.store.stats()["commit_log_max_offset"])
+        return True
+    stats, file_size = parts.store.stats(), parts.config.integer("mappedFileSizeCommitLog")
+    begin, end = stats["commit_log_min_offset"], stats["commit_log_max_offset"]
+    asked = {LOG_BEGIN: str(begin), LOG_END: str(end)}
     try:
-        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, {LOG_END: own_end}, timeout_s=TIMEOUT_S)
-        told = read_json(answer.body).get(LOG_TAIL) if answer.body else None
+        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, asked, timeout_s=TIMEOUT_S)
+        value = read_json(answer.body) if answer.body else {}
+        told = value.get(LOG_TAIL) if isinstance(value, Mapping) else None
         if told is None:
-            return False
+            return True
         tail = LogTail.from_json(told)
-        if await parts.reads.run(tail.is_of):
-            return False
-    except (RocketpyError, CommandError, ValueError, RecursionError):  # it is asked for more, and then it is said
+        if tail.end <= end and await parts.reads.run(lambda log: tail.is_of(log, file_size)):
+            return True
+    except (RocketpyError, ValueError, RecursionError) as error:  # CommandError is a RocketpyError
+        if isinstance(error, CommandError) and error.remark == _NO_DELAY_OFFSET:
+            return True
+        log.warning(
+            "whether the log of slave %s is ours is not known: %s; nothing is taken from it, and what consumers read there while this "
+            "master was away they may get once more",
+            slave,
+            error,
+        )
         return False
     log.error(
         "the log of slave %s is another one than ours: none of its offsets are taken, nor is what it has passed on; save what its log has "
         "and ours has not, if you need it, then stop it, empty its store and start it again",
         slave,
     )
-    return True
+    return False
 
 
 async def _offsets_of(client: Caller, address: str) -> SavedOffsets | None:

@@ -60,11 +60,11 @@ class MinBrokerIdNotice:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The outcome of a registration. It is not accepted if it is about a single topic and the broker has never registered. One that is
-    outdated is, and changes nothing about its broker name."""
+    """The outcome of a registration. It is not accepted if it is about a single topic and the broker has never registered."""
 
     accepted: bool
     master_address: str | None = None
     ha_address: str | None = None
     notices: tuple[MinBrokerIdNotice, ...] = ()
-    is_outdated: bool = False
+    topics_count: bool = False
+    """Whether its topics were put: not those of a slave that does not stand in for its master, nor of one that is outdated."""

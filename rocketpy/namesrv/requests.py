@@ -207,7 +207,7 @@ class NamesrvRequests:
         )
         if not registered.accepted:
             return Response(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        if not registered.is_outdated:  # else what they changed at once may have been changed again since, by who holds the id
+        if registered.topics_count:  # else what they changed at once may have been changed again since, by whose topics count
             for change in later:
                 change(header.broker_name)
         self._effects.notify(registered.notices)

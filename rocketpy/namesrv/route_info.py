@@ -137,7 +137,7 @@ class RouteInfo:
         }
         if self._is_outdated(registration, addresses):
             self._take_out_earlier(registration)
-            return Registered(accepted=True, is_outdated=True)
+            return Registered(accepted=True)
         if registration.broker_id not in addresses and len(registration.body.topics) == 1:
             log.warning("%s registers a single topic but is not registered itself: refused", registration.address)
             return Registered(accepted=False)
@@ -155,7 +155,7 @@ class RouteInfo:
         notices: tuple[MinBrokerIdNotice, ...] = ()
         if registration.broker_id < previous_min and self._settings.notify_min_broker_id:
             notices = (self._notice(group, None, registration.ha_address),)
-        return Registered(True, master_address, ha_address, notices)
+        return Registered(True, master_address, ha_address, notices, topics_count=change is not None)
 
     def _is_outdated(self, registration: Registration, addresses: Mapping[int, str]) -> bool:
         """Whether another address has registered this broker id with a greater state version."""

@@ -247,20 +247,21 @@ def test_the_start_says_what_an_operator_may_not_know(
     assert any(warning in message for message in said) if warning else not said
 
 
-def rocketmq_users(tmp_path: Path, sequence: int, *names: str) -> None:
-    """As a RocketMQ broker leaves them: all may send to `orders`, and there is `sequence` changes' history."""
+def rocketmq_users(tmp_path: Path, sequence: int, *names: str, **more: Any) -> None:
+    """As a RocketMQ broker leaves them: all may send to `orders`. `more`: members of these rights."""
     users, acls = [], []
     for name in names:
         user = {"username": name, "password": f"secret-of-{name}", "userType": 2, "userStatus": 1}
         resource = {"resourceType": 4, "resourcePattern": 2, "resourceName": "orders"}
-        policies = [{"policyType": 1, "entries": [{"resource": resource, "actions": [3], "environment": {}, "decision": 1}]}]
+        entry = {"resource": resource, "actions": [3], "environment": {}, "decision": 1, **more}
+        policies = [{"policyType": 1, "entries": [entry]}]
         users.append((name.encode(), json.dumps(user).encode()))
         acls.append((f"User:{name}".encode(), json.dumps({"policies": policies}).encode()))
     for directory, changes in (("users", users), ("acls", acls)):
         write_rocksdb(tmp_path / "store/config" / directory, {4: record_file([batch(sequence, *changes)])}, {})
 
 
-def test_users_of_rocketmq_are_taken_over_and_what_was_in_force_last_counts(tmp_path: Path) -> None:
+def test_users_of_rocketmq_are_taken_over_and_again_when_it_has_changed_them(tmp_path: Path) -> None:
     bob = Credentials("bob", "secret-of-bob")
     rocketmq_users(tmp_path, 1, "alice")
 
@@ -272,10 +273,13 @@ def test_users_of_rocketmq_are_taken_over_and_what_was_in_force_last_counts(tmp_
             await done(at.peer(ROOT), RequestCode.AUTH_DELETE_USER, {"username": "alice"})
         async with running(tmp_path, **ASKING) as at:
             assert (await at.peer(ALICE).send("orders")).code == REFUSED, "RocketMQ changed nothing since: deleted is deleted"
-        rocketmq_users(tmp_path, 2, "alice", "bob")
+        rocketmq_users(tmp_path, 9, "alice")
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == REFUSED, "it has written the same once more"
+        rocketmq_users(tmp_path, 1, "alice", "bob")
         async with running(tmp_path, **ASKING) as at:
             assert {(await at.peer(user).send("orders")).code for user in (ALICE, bob, ROOT)} == {0}
-        rocketmq_users(tmp_path, 9, "bob")
+        rocketmq_users(tmp_path, 1, "bob")
         async with running(tmp_path, **ASKING) as at:
             assert (await at.peer(ALICE).send("orders")).code == REFUSED, "RocketMQ had deleted her"
             assert (await at.peer(bob).send("orders")).code == 0
@@ -291,6 +295,37 @@ def test_users_that_were_made_here_first_stay(tmp_path: Path) -> None:
         async with running(tmp_path, **ASKING) as at:
             assert (await at.peer(ALICE).send("orders")).code == 0
             assert (await at.peer(Credentials("bob", "secret-of-bob")).send("orders")).code == REFUSED
+            await done(at.peer(ROOT), RequestCode.AUTH_DELETE_USER, {"username": "alice"})
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(Credentials("bob", "secret-of-bob")).send("orders")).code == REFUSED, "nor when the last of them is gone"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"environment": {"sourceIps": [f"10.0.{i >> 8}.{i & 255}" for i in range(1025)]}},
+        {"resource": {"resourceType": 4, "resourcePattern": 2, "resourceName": "o" * 5000}},
+    ],
+)
+def test_rights_of_rocketmq_that_have_no_room_here_are_told_and_change_nothing(
+    tmp_path: Path, more: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    rocketmq_users(tmp_path, 1, "alice")
+
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == 0
+        rocketmq_users(tmp_path, 1, "bob", "carol", **more)
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == (await at.peer(ROOT).send("orders")).code == 0
+            assert (await at.peer(Credentials("bob", "secret-of-bob")).send("orders")).code == REFUSED
+        assert sum("are not taken over: User:bob: " in message for message in caplog.messages) == 1
+        rocketmq_users(tmp_path, 1, "carol")
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(Credentials("carol", "secret-of-carol")).send("orders")).code == 0
+            assert (await at.peer(ALICE).send("orders")).code == REFUSED
 
     run(test)
 

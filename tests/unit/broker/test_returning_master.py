@@ -6,22 +6,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocketpy.broker import returning_master
 from rocketpy.broker.service import BrokerService
 from rocketpy.namesrv.service import NameServer
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError, Response
 from rocketpy.remoting.json_codec import read_json
 
 from .running import Peer, broker_config, eventually, run, running, started
 
 MESSAGES = 10
+KEY = "UNIQ_KEY\x017F000001414AF6A2B9248A2EB4AD0009\x02"
+"""A producer that sends again gives the same; without one the broker makes another each time."""
+
+
+def body_of(number: int) -> bytes:
+    return b"%d" % number
 
 
 @dataclass
@@ -38,20 +46,30 @@ class Away:
         fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": offset}
         assert (await self.slave.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
 
+    async def master_loses_its_log(self, messages: int, body: Callable[[int], bytes] = body_of) -> None:
+        """It has taken others since, of which its group has read two."""
+        shutil.rmtree(self.home / "master/store")
+        async with started(self.home / "master", **{**self.settings, "namesrvAddr": ""}) as master:
+            for number in range(messages):
+                assert (await master.send("t", body(number), KEY)).code == 0
+            await master.pull("g", "t")
+            fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 2}
+            assert (await master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
+
     def master_returns(self, **settings: str) -> AbstractAsyncContextManager[Peer]:
         """Its first answers: all that is asked here was on its way before it served anybody."""
         return started(self.home / "master", **self.settings, **settings)
 
 
 @asynccontextmanager
-async def alone(home: Path) -> AsyncIterator[Away]:
+async def alone(home: Path, body: Callable[[int], bytes] = body_of, **more: str) -> AsyncIterator[Away]:
     async with running(home / "name-server-only", haListenPort="0", brokerName="another") as at:
-        settings = {"namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "haListenPort": "0"}
+        settings = {"namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "haListenPort": "0", **more}
         master = BrokerService(broker_config(home / "master", **settings))
         await master.start()
         peer = Peer(master.address)
         for number in range(MESSAGES):
-            assert (await peer.send("t", b"%d" % number)).code == 0
+            assert (await peer.send("t", body(number), KEY)).code == 0
         await peer.pull("g", "t")
         await peer.client.stop()
         slave = BrokerService(broker_config(home / "slave", brokerRole="SLAVE", brokerId="1", slaveReadEnable="true", **settings))
@@ -114,16 +132,85 @@ def test_nothing_is_taken_from_a_slave_whose_log_has_parted_from_its_masters(
     async def test() -> None:
         async with alone(tmp_path) as away:
             await away.commit_at_slave(7)
-            shutil.rmtree(tmp_path / "master/store")
-            async with started(tmp_path / "master", haListenPort="0", namesrvAddr="") as master:
-                for number in range(messages):
-                    assert (await master.send("t", b"%d" % number)).code == 0
-                await master.pull("g", "t")
-                fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 2}
-                assert (await master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
+            await away.master_loses_its_log(messages)
             async with away.master_returns(enableSlaveActingMaster="true", enableRemoteEscape="true") as master:
                 assert await committed(master) == "2"
         assert sum("is another one than ours" in message for message in caplog.messages) == 1
+
+    run(test)
+
+
+def test_a_large_message_that_was_sent_again_does_not_make_two_logs_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """More of it than its end is compared: that is the same in both."""
+
+    def body(kind: bytes) -> Callable[[int], bytes]:
+        return lambda number: kind * 6000 if number < MESSAGES - 1 else b"sent again" * 600
+
+    async def test() -> None:
+        async with alone(tmp_path, body(b"o")) as away:
+            await away.commit_at_slave(7)
+            await away.master_loses_its_log(MESSAGES, body(b"n"))
+            async with away.master_returns() as master:
+                assert await committed(master) == "2"
+        assert sum("is another one than ours" in message for message in caplog.messages) == 1
+
+    run(test)
+
+
+def test_nothing_is_taken_from_a_slave_whose_log_begins_behind_its_masters_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    more = {"mappedFileSizeCommitLog": str(1 << 20), "maxMessageSize": "300000"}
+
+    async def test() -> None:
+        async with alone(tmp_path, lambda number: b"%d" % number * 250_000, **more) as away:
+            slave = away.slave_service.parts
+            assert slave is not None and slave.store.stats()["commit_log_min_offset"] == 2 << 20, "a new slave begins with the last file"
+            await away.commit_at_slave(7)
+            await away.master_loses_its_log(4)
+            async with away.master_returns() as master:
+                assert await committed(master) == "2"
+        assert sum("is another one than ours" in message for message in caplog.messages) == 1
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("answer", "offset"),
+    [
+        (None, "0"),
+        (CommandError(ResponseCode.SYSTEM_BUSY, "later"), "0"),
+        (CommandError(ResponseCode.SYSTEM_ERROR, "No delay offset in this broker"), "7"),
+        (b"", "7"),
+        (b'{"offsetTable":{}}', "7"),
+        (b"[]", "7"),
+        (b'{"logTail":{}}', "0"),
+        (b"{", "0"),
+    ],
+)
+def test_from_a_slave_that_fails_to_tell_its_tail_nothing_is_taken_and_from_one_that_knows_of_none_as_far_as_the_log_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, answer: bytes | CommandError | None, offset: str
+) -> None:
+    """None: it says nothing in time. RocketMQ's know of no tail."""
+    monkeypatch.setattr(returning_master, "TIMEOUT_S", 0.5)
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            await away.commit_at_slave(7)
+            never = asyncio.Event()
+
+            async def told(request: Any) -> Response:
+                if answer is None:
+                    await never.wait()
+                if isinstance(answer, CommandError):
+                    raise answer
+                return Response(body=answer or b"")
+
+            for service in away.slave_service._services:
+                service._handlers[RequestCode.GET_ALL_DELAY_OFFSET] = told
+            async with away.master_returns() as master:
+                assert await committed(master) == offset
+            never.set()
+        assert any("is ours is not known" in message for message in caplog.messages) == (offset == "0")
+        assert not any("empty its store" in message for message in caplog.messages)
 
     run(test)
 

@@ -218,6 +218,25 @@ static void who_gives_up_again_and_again_has_a_thread_a_name_and_few_names(void)
     rp_look_ups_leave(&look_ups);
 }
 
+/* Five masters one after another: the last one's name is known. */
+static void a_name_that_is_known_is_found_behind_several_that_are_not_answered(void) {
+    const atomic_int wanted = 0, given_up = 1;
+    struct addrinfo *found;
+    char host[RP_ENDPOINT_TEXT_MAX];
+    rp_look_ups look_ups = {{NULL}};
+    int over = atomic_load(&unanswered_over);
+    atomic_store(&dns_answers, 0);
+    for (int i = 0; i < 5; i++) {
+        snprintf(host, sizeof host, UNANSWERED ".%d", i);
+        CHECK(rp_look_up(&look_ups, host, "10912", &given_up, &found) == RP_E_TIMEOUT);
+    }
+    CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK);
+    freeaddrinfo(found);
+    rp_look_ups_leave(&look_ups);
+    atomic_store(&dns_answers, 1);
+    wait_until_at_least(&unanswered_over, over + 5);
+}
+
 static void who_asks_when_there_is_no_thread_asks_itself(void) {
     const atomic_int wanted = 0;
     struct addrinfo *found;
@@ -235,6 +254,7 @@ int main(void) {
     RUN(a_slave_leaves_a_silent_address_for_another);
     RUN(a_slave_waits_for_no_dns_that_says_nothing);
     RUN(who_gives_up_again_and_again_has_a_thread_a_name_and_few_names);
+    RUN(a_name_that_is_known_is_found_behind_several_that_are_not_answered);
     RUN(who_asks_when_there_is_no_thread_asks_itself);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;

@@ -276,6 +276,26 @@ def test_a_registration_that_is_ignored_changes_nothing_about_the_topics_of_who_
     run(test)
 
 
+@pytest.mark.parametrize("acting", [{}, {"enableActingMaster": "false"}])
+def test_a_slaves_registration_changes_nothing_about_the_topics_of_its_master(namesrv: Harness, acting: dict[str, str]) -> None:
+    """As that of an outdated one."""
+
+    async def test() -> None:
+        def master(counter: int) -> None:
+            made = RegisterBrokerBody({"t1": TopicConfig("t1"), "t2": TopicConfig("t2")}, DataVersion(2, counter))
+            namesrv.requests.handlers[REGISTER](register(made.encode(compressed=False)))
+
+        master(1)
+        answer = handle(namesrv, register(body(MANY), address="a:2", broker_id=1, **acting))
+        assert delete(namesrv, "t1") == 0
+        master(2)
+        assert (await answer).code == 0
+        assert namesrv.routes.broker_member_group("a") == {0: "a:1", 1: "a:2"}
+        assert sorted(namesrv.routes.all_topics()) == ["t1", "t2"]
+
+    run(test)
+
+
 def test_changes_are_kept_while_somebody_waits_and_no_more_than_so_many(namesrv: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "CHANGES_MAX", 2)
 
