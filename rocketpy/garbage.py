@@ -1,7 +1,7 @@
 """What Python's collector of garbage need not look through: what a server's start has loaded.
 
 Of 20,000 topics and 80,000 offsets each full collection took 100 ms of the event loop. What is left out must hold no garbage: it would stay
-for ever. A broker that opens anew, in the middle of its process's life, has other tables then.
+for ever. A broker that opens anew, in the middle of its process's life, gets other tables.
 """
 
 from __future__ import annotations
