@@ -42,21 +42,6 @@ def test_a_process_that_reads_nothing_again_says_so_to_whoever_asks_for_it(caplo
     assert caplog.messages == ["SIGHUP: nothing of this process is read again; a start reads its file"]
 
 
-def test_what_a_start_has_loaded_is_not_looked_through_for_garbage() -> None:
-    program = """if True:
-        import gc
-        from rocketpy.cli.process import run
-
-        async def work(stop):
-            print(gc.get_freeze_count() > 10000, gc.collect() < 1000)
-            return 0
-
-        raise SystemExit(run("a server", [], lambda log: [], lambda: None, work))
-    """
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=WAIT_S)
-    assert (done.returncode, done.stdout) == (0, "True True\n"), done
-
-
 def test_a_thread_that_lingers_takes_no_signal_that_would_end_the_process() -> None:
     with ready_executor(THREADS) as executor:
         at_once = threading.Barrier(THREADS)
