@@ -39,7 +39,7 @@ C_ROOMS = {
 # Python packages from the bottom up: a module imports from its own level or below.
 PYTHON_LEVELS = (
     {"_core"},
-    {"awake_clock", "config", "error_lines", "repeated_warning", "state_file", "threads"},
+    {"awake_clock", "config", "error_lines", "garbage", "repeated_warning", "state_file", "threads"},
     {"remoting", "logs"},
     {"metrics"},
     {"auth", "namesrv", "broker", "ha", "store", "dledger", "controller", "proxy", "admin"},

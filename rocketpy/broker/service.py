@@ -33,6 +33,7 @@ from .._core.store import MessageStore
 from ..auth.service import AuthService
 from ..config import Config, Value, join_address
 from ..config.rules import VIP_PORT_DISTANCE
+from ..garbage import loading_anew
 from ..ha.service import HaService
 from ..remoting.client import RemotingClient
 from ..remoting.listen_address import numeric_address
@@ -230,11 +231,10 @@ class BrokerService:
         loop = asyncio.get_running_loop()
         for server in self._servers:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
+        faults: list[Exception] = []
         if self._native is not None:
             await loop.run_in_executor(None, self._native.stop_delivery)
             await loop.run_in_executor(None, self._native.stop_revive)
-        faults: list[Exception] = []
-        if self._native is not None:
             try:
                 await loop.run_in_executor(None, self._native.stop_timers)
             except RocketpyError as error:
@@ -539,7 +539,8 @@ class BrokerService:
                 await asyncio.get_running_loop().run_in_executor(None, self._store.cut_at_open, offset)
                 await self._close()
             self._begin()
-            await self._open()
+            with loading_anew():
+                await self._open()
         except Exception as error:  # outer edge of the task: the broker would stay closed without a word
             log.error("the broker could not open anew, and tries again: %s: %s", type(error).__name__, error)
             with contextlib.suppress(Exception):

@@ -8,7 +8,6 @@ SIGQUIT          only logs a line: operators of a JVM send it to see its threads
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -22,6 +21,7 @@ from typing import Protocol
 from .._core.base import report_faults
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError
+from ..garbage import leave_out_loaded
 from ..logs import SAID, NativeLog
 from ..threads import leave_signals
 from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs
@@ -172,7 +172,7 @@ async def _served(stop: StopSignal, configs: Sequence[Config], make: Make, annou
         try:
             services = make(native_log)
             await start_all(services)
-            gc.freeze()  # of 20,000 topics and 80,000 offsets each full collection took 100 ms of the event loop
+            leave_out_loaded()
             try:
                 _announced(announce)
                 for config in configs:

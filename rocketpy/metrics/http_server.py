@@ -86,6 +86,8 @@ class HttpServer(ThreadingMixIn, WSGIServer):
 
     def tell(self, what: str) -> None:
         """Logs why somebody got no answer, now and then. Called on any thread."""
+        if self._is_over.is_set():  # who is still being answered meets what is closed
+            return
         with self._changed:
             count = self._complaints.failed()
         if count > 0:

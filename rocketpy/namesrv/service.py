@@ -6,8 +6,10 @@ RocketMQ: NamesrvController, BrokerHousekeepingService, BatchUnregistrationServi
     scan timer ─ silence ────┼─► departures ─ next loop turn ─► RouteInfo.unregister_brokers ─► notices ─► brokers
     UNREGISTER_BROKER ───────┘
 
-The departures of one turn of the loop are processed together, so that a cluster that goes down costs one pass over the tables.
-Threads  one event loop beside the reactors. Bounds: unRegisterBrokerQueueCapacity departures waiting, then SYSTEM_ERROR.
+The departures of one turn of the loop are processed together, so that a cluster that goes down costs one pass over the tables; those of one
+broker name always are, so that nobody is told of a state in between.
+Threads  one event loop beside the reactors. Bounds: unRegisterBrokerQueueCapacity departures waiting, then SYSTEM_ERROR for who asks; of
+closed connections and of silence one for each registration.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class NameServer:
         self._client: RemotingClient | None = None
         self._tls: ListenerTls | None = None
         self._timers: list[asyncio.Task[None]] = []
-        self._departures: list[Departure] = []
+        self._departures: dict[Departure, None] = {}
         self._notifications: set[asyncio.Task[None]] = set()
         self._started_ms = 0
         config.subscribe(self._config_changed)
@@ -145,24 +147,33 @@ class NameServer:
             self._requests.turns.connection_closed(event.connection_id)
         for departure in self.routes.departures_of_connection(event.connection_id):
             log.info("the broker's channel destroyed, submit the unregister request at once, broker info: %s", departure)
-            self._unregister(departure)
+            self._depart(departure)
 
     def _unregister(self, departure: Departure) -> bool:
+        """Of a broker that asks for it. False: too many wait."""
         if len(self._departures) >= self._departures_max:
             return False
-        self._departures.append(departure)
-        if len(self._departures) == 1:
-            asyncio.get_running_loop().call_soon(self._take_out_departures)
+        self._depart(departure)
         return True
 
+    def _depart(self, departure: Departure) -> None:
+        if not self._departures:
+            asyncio.get_running_loop().call_soon(self._take_out_departures)
+        self._departures[departure] = None
+
     def _take_out_departures(self) -> None:
-        """As many as have DEPARTED_TOPICS_MAX topics together, or one; the others after who else asks: a network that breaks takes hundreds
-        of brokers with thousands of topics at once."""
-        topics = count = 0
-        while topics < DEPARTED_TOPICS_MAX and count < len(self._departures):
-            topics += self.routes.topic_count(self._departures[count].broker_name)
-            count += 1
-        departures, self._departures = self._departures[:count], self._departures[count:]
+        """Of as many broker names as have DEPARTED_TOPICS_MAX topics together, or of one; the others after who else asks: a network that
+        breaks takes hundreds of brokers with thousands of topics at once."""
+        topics, names = 0, set[str]()
+        for departure in self._departures:
+            if topics >= DEPARTED_TOPICS_MAX:
+                break
+            if departure.broker_name not in names:
+                names.add(departure.broker_name)
+                topics += self.routes.topic_count(departure.broker_name)
+        departures = [departure for departure in self._departures if departure.broker_name in names]
+        for departure in departures:
+            del self._departures[departure]
         if self._departures:
             asyncio.get_running_loop().call_soon(self._take_out_departures)
         self._notify(self.routes.unregister_brokers(departures))
@@ -180,7 +191,7 @@ class NameServer:
         for departure, connection_id in self.routes.departures_by_silence():
             if self._server is not None:
                 self._server.close_connection(connection_id)
-            self._unregister(departure)
+            self._depart(departure)
 
     # ---- telling brokers ----
 

@@ -32,7 +32,8 @@ Handler = Callable[[Request], Response | Awaitable[Response | None] | None]
 ConnectionCallback = Callable[[Request], None]
 """Called with the KIND_OPENED or KIND_CLOSED event: connection_id, remote_address, and for a close the reason in remark."""
 
-TAKE_MAX = 64
+TAKE_MAX = 8
+"""Requests between two looks at the clock: what a turn may be over TURN_S."""
 OPAQUE_MAX = 0x3FFFFFFF  # of our requests to clients; above it are those of the native broker (csrc/broker/pending_replies.h)
 TURN_S = 0.01
 """Of handling requests, before the event loop gets its turn. A thousand heartbeats that came at once are 0.2 s."""
@@ -144,8 +145,7 @@ class RemotingService:
             for request in requests:
                 self._dispatch(request)
             if time.monotonic() >= until_s:
-                self._loop.call_soon(self._drain)
-                return
+                return  # the event fd is readable still
 
     def _dispatch(self, request: Request) -> None:
         if request.kind == KIND_COMMAND:

@@ -79,6 +79,7 @@ def names_in(texts: Iterable[Any]) -> Counter[str]:
 
 
 def census() -> dict[str, Any]:
+    gc.unfreeze()  # what a start has loaded, which is most of it (rocketpy/garbage.py), would not be among the objects
     gc.collect()
     tables: Counter[str] = Counter()
     objects: Counter[str] = Counter()

@@ -89,7 +89,9 @@ class SoakCluster:
     def take_idle(self, now_s: float) -> None:
         for server in self.servers:
             name = self.name_of(server)
-            self.idle_census[name] = self.census_of(server)
+            census = self.idle_census[name] = self.census_of(server)
+            known = "TopicTable._configs" if isinstance(server, BrokerProcess) else "RouteInfo._topics"
+            assert census["tables"].get(known), f"the census of {name} does not see {known}"
             self.idle[name] = self.holdings_of(server, now_s)
 
     def _census_file(self, server: Server) -> Path:

@@ -12,7 +12,6 @@ from rocketpy._core.errors import RocketpyError, StoreLocked
 from rocketpy._core.inspect import Damage, verify_store
 from rocketpy._core.store import decode_message
 from rocketpy.broker.service import BrokerService
-from rocketpy.config import ConfigError, Problem
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_fastjson, write_json
 from tests.unit.broker.running import Running, broker_config, eventually, has_ipv6_loopback, run, running
@@ -558,25 +557,6 @@ def test_without_a_name_server_the_broker_starts_and_says_where_it_is(tmp_path: 
             await broker.stop()
 
     run(test)
-
-
-def test_a_broker_that_cannot_open_anew_tries_again_whatever_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As with a file that the start had read and that was changed since, such as plain_acl.yml."""
-    faults: list[Exception] = [ConfigError([Problem("aclEnable", "plain_acl.yml cannot be read", "")])]
-
-    async def opens() -> None:
-        if faults:
-            raise faults.pop()
-
-    async def test() -> None:
-        broker = BrokerService(broker_config(tmp_path))
-        monkeypatch.setattr(broker, "_open", opens)
-        assert [await broker._opens_anew(0) for _ in range(2)] == [False, True]
-
-    run(test)
-    assert "could not open anew, and tries again: ConfigError: " in caplog.text and "plain_acl.yml cannot be read" in caplog.text
 
 
 @pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy._core.errors import Closed
 from rocketpy.metrics import http_server
 from rocketpy.metrics.http_server import CONNECTIONS_MAX, HttpServer
 from tests.processes import PATIENCE_S, wait_until
@@ -123,6 +124,27 @@ def test_strangers_write_nothing_to_stderr_and_failures_are_told_now_and_then(
         wait_until(lambda: server.held == 0, PATIENCE_S, "the bound")
     assert [record.getMessage() for record in caplog.records] == ["1 requests over HTTP failed, the last: ValueError: no figures"]
     assert capfd.readouterr().err == ""
+
+
+def test_a_scrape_that_meets_a_stop_fails_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """It reads a store that is closed meanwhile."""
+    is_asked, is_closed = threading.Event(), threading.Event()
+
+    def read(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        is_asked.set()
+        is_closed.wait(PATIENCE_S)
+        raise Closed("the store is closed")
+
+    caplog.set_level(logging.WARNING)
+    with serving(read) as server, connected(server) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert is_asked.wait(PATIENCE_S)
+        server.shutdown()
+        server.server_close()
+        is_closed.set()
+        assert b"500" in answer(connection)
+        wait_until(lambda: server.held == 0, PATIENCE_S, "its end")
+    assert caplog.messages == []
 
 
 def test_without_descriptors_it_rests_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from rocketpy._core.errors import NetworkError
-from rocketpy._core.remoting import Command, decode_command
+from rocketpy._core.remoting import Command, Request, decode_command
 from rocketpy.config import load_config
 from rocketpy.namesrv import service
-from rocketpy.namesrv.events import Departure, Registration
+from rocketpy.namesrv.events import Departure, MinBrokerIdNotice, Registration
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.client import RemotingClient
@@ -290,5 +292,57 @@ def test_brokers_that_go_together_go_a_few_a_turn(tmp_path: Path, monkeypatch: p
                 await asyncio.sleep(0)
                 left.append(server.routes.counts()["broker_names"])
             assert left == [4, 2, 0]
+
+    asyncio.run(scenario())
+
+
+def registered(server: NameServer, names: int) -> list[Departure]:
+    """Of brokers with two slaves each."""
+    body = RegisterBrokerBody({name: TopicConfig(name, 4, 4) for name in ("t", "u", "v")}, DataVersion(1, 1))
+    departures = []
+    for number, broker_id in itertools.product(range(names), range(3)):
+        name, address, connection = f"b{number}", f"b{number}:{broker_id}", 3 * number + broker_id
+        server.routes.register_broker(
+            Registration("c", address, name, broker_id, f"{name}:9", body, connection_id=connection, enable_acting_master=True)
+        )
+        departures.append(Departure("c", address, name, broker_id))
+    return departures
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_brokers_of_one_name_that_go_together_go_in_one_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_name: bool) -> None:
+    """Or the last of them is told, in vain, of each of the others."""
+    monkeypatch.setattr(service, "DEPARTED_TOPICS_MAX", 7)
+
+    async def scenario() -> None:
+        async with started(tmp_path, notifyMinBrokerIdChanged="true") as (server, _):
+            departures = registered(server, 4)
+            for each in departures if by_name else sorted(departures, key=lambda each: each.broker_id):
+                assert server._unregister(each)
+            notices: list[MinBrokerIdNotice] = []
+            monkeypatch.setattr(server, "_notify", notices.extend)
+            turns = 0
+            while server.routes.counts()["broker_names"]:
+                turns += 1
+                await asyncio.sleep(0)
+            assert (turns, notices) == (2, [])
+
+    asyncio.run(scenario())
+
+
+def test_no_broker_stays_whose_connection_closed_while_many_leave(tmp_path: Path) -> None:
+    """The queue was full, and they stayed until their silence of two minutes was noticed; so did silent ones until the next look."""
+
+    async def scenario() -> None:
+        async with started(tmp_path, unRegisterBrokerQueueCapacity="2") as (server, _):
+            departures = registered(server, 3)
+            assert [server._unregister(each) for each in departures[:3]] == [True, True, False]
+            for connection_id in range(2, 9):
+                for _ in range(2):
+                    server._connection_closed(Mock(spec=Request, connection_id=connection_id))
+            assert len(server._departures) == 9, "each once"
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert server.routes.counts()["brokers_live"] == 0
 
     asyncio.run(scenario())
