@@ -34,18 +34,22 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def text_of_end(error: Exception) -> str:
+    """The text of an error that ends a process, or keeps it from its start: nothing resumes by itself then."""
+    return str(error).replace(RESUMES, ", then start again")
+
+
 def complain(program: str, error: Exception) -> None:
     settle_logs()
     if not is_read(sys.stderr):
         return
-    text = str(error).replace(RESUMES, ", then start again")
-    for line in (*(text.splitlines() or [type(error).__name__]), *remedies(error)):
+    for line in (*(text_of_end(error).splitlines() or [type(error).__name__]), *remedies(error)):
         print(f"{program}: {line}", file=sys.stderr, flush=True)
 
 
 def remedies(error: Exception) -> Sequence[str]:
     """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
-    if not isinstance(error, DiskFull) or "free disk space" in str(error) or "no inodes left" in str(error):
+    if not isinstance(error, DiskFull) or "free disk space or" in str(error) or "no inodes left" in str(error):
         return ()
     if error.file and inodes_are_used_up(error.file):
         return (f"the file system of {error.file} has no inodes left (df -i): remove files there, or name another place, then start again",)
