@@ -109,7 +109,7 @@ const char *rp_making_remedy(int os_errno, const char *path) {
         return "";
     }
     bool has_inodes = os_errno == EDQUOT || !rp_inodes_are_used_up(path);
-    return has_inodes ? "; free disk space" : "; its file system has no inodes left (df -i): remove files";
+    return has_inodes ? "; free space on its file system" : "; its file system has no inodes left (df -i): remove files";
 }
 
 const char *rp_write_remedy(int os_errno, const char *path) {

@@ -32,8 +32,8 @@ struct rp_index_file {
     uint32_t slots_used;
     /* Written by the writer, with release, after the entry it covers; read by any thread */
     atomic_uint_fast32_t next_entry;
-    /* There was no space to fill them: on tmpfs, reading one through the map raises SIGBUS, so pread is used. Ended by the writer once there
-     * is space. */
+    /* There was no space to fill them: on tmpfs, reading one through the map raises SIGBUS, so pread is used. The writer clears it once
+     * there is space. */
     atomic_bool has_holes;
 };
 

@@ -49,7 +49,7 @@ def complain(program: str, error: Exception) -> None:
 
 def remedies(error: Exception) -> Sequence[str]:
     """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
-    if not isinstance(error, DiskFull) or "free disk space or" in str(error) or "no inodes left" in str(error):
+    if not isinstance(error, DiskFull) or "free disk space" in str(error) or "no inodes left" in str(error):
         return ()
     if error.file and inodes_are_used_up(error.file):
         return (f"the file system of {error.file} has no inodes left (df -i): remove files there, or name another place, then start again",)
