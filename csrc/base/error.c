@@ -105,7 +105,11 @@ int rp_inodes_are_used_up(const char *path) {
 }
 
 const char *rp_making_remedy(int os_errno, const char *path) {
-    return os_errno == ENOSPC && rp_inodes_are_used_up(path) ? "; its file system has no inodes left (df -i): remove files" : "";
+    if (os_errno != ENOSPC && os_errno != EDQUOT) {
+        return "";
+    }
+    bool has_inodes = os_errno == EDQUOT || !rp_inodes_are_used_up(path);
+    return has_inodes ? "; free space on its file system" : "; its file system has no inodes left (df -i): remove files";
 }
 
 const char *rp_write_remedy(int os_errno, const char *path) {

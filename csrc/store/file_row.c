@@ -14,7 +14,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../base/bytes_inl.h"
 #include "../base/file_ops.h"
+#include "../base/page_inl.h"
 #include "store_path.h"
 
 typedef struct row_file {
@@ -120,15 +122,15 @@ bool rp_lacks_space_for_holes(int fd, size_t size) {
     return had < size && size - had > free_bytes;
 }
 
-bool rp_map_data(int fd, void *map, size_t size) {
-    for (off_t at = 0; (size_t)at < size;) {
-        off_t data = lseek(fd, at, SEEK_DATA), end = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
-        if ((end < 0 && errno == ENXIO) || (data >= 0 && (size_t)data >= size))
+bool rp_map_data(int fd, void *map, int64_t begin, int64_t end) {
+    for (off_t at = rp_page_begin(begin); at < end;) {
+        off_t data = lseek(fd, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        if ((hole < 0 && errno == ENXIO) || data >= end)
             return true; /* only holes, or what was appended since */
-        end = (size_t)end > size && end >= 0 ? (off_t)size : end;
-        if (end < 0 || mmap((uint8_t *)map + data, (size_t)(end - data), PROT_READ, MAP_SHARED | MAP_FIXED, fd, data) == MAP_FAILED)
+        hole = hole > end ? end : hole;
+        if (hole < 0 || mmap((uint8_t *)map + data, (size_t)(hole - data), PROT_READ, MAP_SHARED | MAP_FIXED, fd, data) == MAP_FAILED)
             return false;
-        at = end;
+        at = hole;
     }
     return true;
 }
@@ -138,7 +140,7 @@ void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins) {
     if (!*has_stand_ins)
         return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
     void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map != MAP_FAILED && !rp_map_data(fd, map, size)) {
+    if (map != MAP_FAILED && !rp_map_data(fd, map, 0, (int64_t)size)) {
         int os_errno = errno;
         munmap(map, size);
         errno = os_errno;
@@ -147,14 +149,18 @@ void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins) {
     return map;
 }
 
-static int64_t end_of_first_data(int fd, int64_t size) { return rp_file_next_hole(fd, rp_file_next_data(fd, 0, size), size); }
+/* Goes on from what was seen; a file that may begin with a hole is seen from its first data on. */
+static int64_t end_of_first_data(int fd, int64_t seen, int64_t size) {
+    int64_t data = seen > 0 ? seen : rp_file_next_data(fd, 0, size);
+    return data < size ? rp_file_next_hole(fd, data, size) : seen;
+}
 
 static int map_file(row_file *file, rp_error *error) {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot open the file: %s", strerror(errno));
     bool has_stand_ins;
-    int64_t seen_end = end_of_first_data(fd, file->size); /* before: it only grows */
+    int64_t seen_end = end_of_first_data(fd, 0, file->size); /* before: it only grows */
     void *map = rp_map_to_read(fd, (size_t)file->size, &has_stand_ins);
     int os_errno = errno;
     close(fd);
@@ -166,14 +172,18 @@ static int map_file(row_file *file, rp_error *error) {
     return RP_OK;
 }
 
-/* A broker may have written behind what was seen. When that cannot be mapped, what was seen counts. */
-static void look_again(row_file *file) {
+/* A broker may have written behind what was seen. When that cannot be mapped, what was seen counts. Of what lies behind the next hole,
+ * only [begin, end) is looked for: this runs again for each question behind it. */
+static void look_again(row_file *file, int64_t begin, int64_t end) {
+    void *map = (void *)(uintptr_t)file->map;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    int64_t seen_end = end_of_first_data(fd, file->size);
-    if (rp_map_data(fd, (void *)(uintptr_t)file->map, (size_t)file->size))
+    int64_t seen_end = end_of_first_data(fd, file->seen_end, file->size);
+    if (rp_map_data(fd, map, file->seen_end, seen_end))
         file->seen_end = seen_end;
+    if (end > file->seen_end)
+        (void)rp_map_data(fd, map, begin, end);
     close(fd);
 }
 
@@ -182,7 +192,7 @@ static const uint8_t *bytes_in(rp_file_row *row, row_file *file, int64_t at, uin
     if (at < 0 || at > file->size || size > (uint64_t)(file->size - at) || file->size == 0)
         return NULL;
     if (file->map != NULL && at + (int64_t)size > file->seen_end)
-        look_again(file);
+        look_again(file, at, at + (int64_t)size);
     if (file->map == NULL && map_file(file, &error) < 0) {
         row->failure = row->failure.status == RP_OK ? error : row->failure;
         return NULL;
@@ -205,7 +215,11 @@ int rp_file_row_failure(const rp_file_row *row, rp_error *error) {
     return row->failure.status;
 }
 
-uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset) {
+const uint8_t *rp_file_row_record(rp_file_row *row, int64_t offset, uint64_t *size) {
     const row_file *file = find(row, offset);
-    return file == NULL ? 0 : (uint64_t)(file->start + file->size - offset);
+    uint64_t left = file == NULL ? 0 : (uint64_t)(file->start + file->size - offset);
+    const uint8_t *head = left < 4 ? NULL : rp_file_row_at(row, offset, 4);
+    uint64_t said = head == NULL ? 0 : rp_get_u32(head);
+    *size = said < 4 || said > left ? (left < 4 ? left : 4) : said; /* of a size that no record has, nothing more is needed */
+    return left == 0 ? NULL : rp_file_row_at(row, offset, *size);
 }

@@ -31,8 +31,9 @@ const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size);
 const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint64_t size);
 /* RP_OK while every file that was used could be mapped; else the status of the first that could not, with file and cause. */
 int rp_file_row_failure(const rp_file_row *row, rp_error *error);
-/* How many bytes of the file that holds offset lie at and behind it; 0 if no file holds it. */
-uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
+/* Returns the bytes of the record that begins at offset, as many (*size) as it says in its first four, or those if its file has fewer
+ * behind offset. NULL as rp_file_row_at. */
+const uint8_t *rp_file_row_record(rp_file_row *row, int64_t offset, uint64_t *size);
 
 /* On tmpfs, reading a hole through a map allocates a page, and raises SIGBUS if there is no space for one: true if the file system has too
  * little space for all holes of this file. */
@@ -41,7 +42,7 @@ bool rp_lacks_space_for_holes(int fd, size_t size);
 /* Maps a whole file. If reading its holes would take more space than there is (a full tmpfs), anonymous zero pages stand in for them,
  * and *has_stand_ins is set: data written there later is visible only after rp_map_data. MAP_FAILED and errno. */
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins);
-/* Maps what is no longer a hole; bytes that were mapped keep their addresses. False, and errno. */
-bool rp_map_data(int fd, void *map, size_t size);
+/* Maps what is no longer a hole in [begin, end) of a file's map; bytes that were mapped keep their addresses. False, and errno. */
+bool rp_map_data(int fd, void *map, int64_t begin, int64_t end);
 
 #endif

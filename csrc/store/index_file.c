@@ -25,7 +25,6 @@ struct rp_index_file {
     int fd;
     int is_writable;
     bool copies_on_write; /* on a file system that copies on write: bytes that have space may need it again */
-    bool has_holes;       /* there was no space to fill them: on tmpfs, reading one through the map raises SIGBUS, so pread is used */
     uint8_t *map;
     uint64_t size;
     /* writer only */
@@ -33,6 +32,9 @@ struct rp_index_file {
     uint32_t slots_used;
     /* Written by the writer, with release, after the entry it covers; read by any thread. */
     atomic_uint_fast32_t next_entry;
+    /* There was no space to fill them: on tmpfs, reading one through the map raises SIGBUS, so pread is used. The writer clears it once
+     * there is space. */
+    atomic_bool has_holes;
 };
 
 static uint64_t file_size(rp_index_shape shape) {
@@ -50,21 +52,33 @@ static _Atomic uint32_t *slot_of(const rp_index_file *file, int32_t key_hash) {
 }
 _Static_assert(sizeof(_Atomic uint32_t) == RP_INDEX_SLOT_SIZE, "a slot is one atomic word");
 
-/* Called by readers. Bytes that cannot be read are returned as zeros, which refer to no entry. */
-static void read_bytes(const rp_index_file *file, uint64_t at, uint8_t *bytes, size_t size) {
-    if (!file->has_holes)
+static bool has_holes(const rp_index_file *file) { return atomic_load_explicit(&file->has_holes, memory_order_acquire); }
+
+/* 0, or -1 and errno. */
+static int read_by_call(const rp_index_file *file, uint64_t at, uint8_t *bytes, size_t size) {
+    int64_t got = file->ops->read_at(file->ops->context, file->fd, bytes, size, (int64_t)at);
+    if (got >= 0 && got != (int64_t)size)
+        errno = EIO; /* cut short since it was opened */
+    return got == (int64_t)size ? 0 : -1;
+}
+
+/* Called by readers. 0, or -1 and errno; bytes that cannot be read are returned as zeros, which refer to no entry. */
+static int read_bytes(const rp_index_file *file, uint64_t at, uint8_t *bytes, size_t size) {
+    int failed = 0;
+    if (!has_holes(file))
         memcpy(bytes, file->map + at, size);
-    else if (file->ops->read_at(file->ops->context, file->fd, bytes, size, (int64_t)at) != (int64_t)size)
+    else if ((failed = read_by_call(file, at, bytes, size)) != 0)
         memset(bytes, 0, size);
+    return failed;
 }
 
 /* Called by readers. Returns the number of the slot's last entry. */
 static uint32_t last_of_slot(const rp_index_file *file, int32_t key_hash) {
     _Atomic uint32_t *slot = slot_of(file, key_hash);
     uint8_t bytes[RP_INDEX_SLOT_SIZE];
-    if (!file->has_holes)
+    if (!has_holes(file))
         return __builtin_bswap32(atomic_load_explicit(slot, memory_order_acquire));
-    read_bytes(file, (uint64_t)((uint8_t *)slot - file->map), bytes, sizeof bytes);
+    (void)read_bytes(file, (uint64_t)((uint8_t *)slot - file->map), bytes, sizeof bytes);
     return rp_get_u32(bytes);
 }
 
@@ -73,6 +87,11 @@ static void put_field(rp_index_file *file, int at, int64_t value) {
     atomic_store_explicit((_Atomic uint64_t *)(void *)(file->map + at), __builtin_bswap64((uint64_t)value), memory_order_relaxed);
 }
 static int64_t field(const rp_index_file *file, int at) {
+    uint8_t bytes[8];
+    if (has_holes(file)) {
+        (void)read_bytes(file, (uint64_t)at, bytes, sizeof bytes);
+        return (int64_t)rp_get_u64(bytes);
+    }
     return (int64_t)__builtin_bswap64(atomic_load_explicit((_Atomic uint64_t *)(void *)(file->map + at), memory_order_relaxed));
 }
 
@@ -107,7 +126,7 @@ static rp_index_file *new_file(const rp_file_ops *ops, const char *path, rp_inde
     return NULL;
 }
 
-static int fail(rp_index_file *file, const char *what, rp_error *error) {
+static int fail(const rp_index_file *file, const char *what, rp_error *error) {
     int cause = errno;
     return rp_error_set(error, rp_status_from_errno(cause), cause, file->path, -1, "%s index file failed: %s", what, strerror(cause));
 }
@@ -207,11 +226,15 @@ int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shap
 }
 
 static int read_header(rp_index_file *file, rp_error *error) {
-    uint32_t next_entry = rp_get_u32(file->map + AT_NEXT_ENTRY);
-    file->slots_used = rp_get_u32(file->map + AT_SLOTS_USED);
+    uint8_t header[RP_INDEX_HEADER_SIZE];
+    if (read_by_call(file, 0, header, sizeof header) != 0)
+        return rp_error_set(error, errno == EIO ? RP_E_CORRUPT : rp_status_from_errno(errno), errno, file->path, 0,
+                            "index header cannot be read: %s: delete the file, it is rebuilt from the commit log", strerror(errno));
+    uint32_t next_entry = rp_get_u32(header + AT_NEXT_ENTRY);
+    file->slots_used = rp_get_u32(header + AT_SLOTS_USED);
     if (next_entry == 0)
         next_entry = 1; /* Java writes the header at its first flush */
-    int64_t begin_offset = field(file, AT_BEGIN_OFFSET), end_offset = field(file, AT_END_OFFSET);
+    int64_t begin_offset = (int64_t)rp_get_u64(header + AT_BEGIN_OFFSET), end_offset = (int64_t)rp_get_u64(header + AT_END_OFFSET);
     if (next_entry > file->shape.entry_count_max || begin_offset < 0 || end_offset < begin_offset)
         return rp_error_set(error, RP_E_CORRUPT, 0, file->path, 0,
                             "index header says %u entries and log offsets %lld..%lld: delete the file, it is rebuilt from the commit log",
@@ -235,14 +258,23 @@ static int open_existing(rp_index_file *file, rp_error *error) {
     int status = map_file(file, error);
     if (status == RP_OK)
         status = read_header(file, error);
-    file->has_holes = rp_lacks_space_for_holes(file->fd, file->size);
-    if (status < 0 || !file->is_writable)
+    if (status < 0)
         return status;
-    /* Beyond the last entry there may be holes; in a file of RocketMQ or a sparse copy also before it, so all of it is allocated. A full
-     * disk does not prevent opening: each put asks again before it writes. */
-    status = allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
-    file->has_holes = status == RP_E_DISK_FULL;
-    return status == RP_E_DISK_FULL ? RP_OK : status;
+    if (!file->is_writable) {
+        atomic_store(&file->has_holes, rp_lacks_space_for_holes(file->fd, file->size));
+        return RP_OK;
+    }
+    atomic_store(&file->has_holes, true);
+    status = rp_index_file_fill_holes(file, error);
+    return status == RP_E_DISK_FULL ? RP_OK : status; /* each put asks again before it writes */
+}
+
+/* Beyond the last entry there may be holes; in a file of RocketMQ or a sparse copy also before it, so all of it is allocated. */
+int rp_index_file_fill_holes(rp_index_file *file, rp_error *error) {
+    int status = has_holes(file) ? allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error) : RP_OK;
+    if (status == RP_OK)
+        atomic_store_explicit(&file->has_holes, false, memory_order_release);
+    return status;
 }
 
 int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **opened,
@@ -338,6 +370,8 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
     if (new.number >= file->shape.entry_count_max)
         return RP_E_BUSY;
     int status = allocate_to(file, entry_at(file, new.number + 1), error);
+    if (status == RP_OK)
+        atomic_store_explicit(&file->has_holes, false, memory_order_release); /* before anything is stored through the map */
     if (status == RP_OK && file->copies_on_write)
         status = try_to_store(&new, error);
     else if (status == RP_OK)
@@ -353,7 +387,7 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
     int64_t first_ms = rp_index_file_begin_time(file);
     while (number > 0 && number < next_entry && found < offsets_max) {
         uint8_t entry[RP_INDEX_ENTRY_SIZE];
-        read_bytes(file, entry_at(file, number), entry, sizeof entry);
+        (void)read_bytes(file, entry_at(file, number), entry, sizeof entry);
         int32_t seconds = (int32_t)rp_get_u32(entry + 12);
         if (seconds < 0)
             break;
@@ -407,11 +441,12 @@ uint32_t rp_index_file_entry_count(const rp_index_file *file) {
     return (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire) - 1;
 }
 
-int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset) {
+int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset, rp_error *error) {
     if (number < 1 || number > rp_index_file_entry_count(file))
-        return RP_E_RANGE;
+        return rp_error_set(error, RP_E_RANGE, 0, file->path, -1, "the index file has no entry %u", number);
     uint8_t entry[RP_INDEX_ENTRY_SIZE];
-    read_bytes(file, entry_at(file, number), entry, sizeof entry);
+    if (read_bytes(file, entry_at(file, number), entry, sizeof entry) != 0)
+        return fail(file, "reading an entry of the", error);
     *key_hash = (int32_t)rp_get_u32(entry);
     *log_offset = (int64_t)rp_get_u64(entry + 4);
     return RP_OK;

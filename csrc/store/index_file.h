@@ -37,7 +37,7 @@ typedef struct rp_index_shape {
  * file. */
 int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shape shape, int64_t previous_offset, int64_t previous_time_ms,
                          rp_index_file **file, rp_error *error);
-/* Opens an existing file. RP_E_CORRUPT if its size or header does not fit this shape. */
+/* Opens an existing file. RP_E_CORRUPT if its size or header does not fit this shape, or the disk cannot read the header. */
 int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **file, rp_error *error);
 void rp_index_file_close(rp_index_file *file); /* does not sync */
 
@@ -49,6 +49,9 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
                               uint32_t offsets_max);
 
+/* Called by the writer: asks again for the space that a full disk had not when the file was opened, after which its entries are read
+ * through the map. RP_OK, also when nothing was missing; RP_E_DISK_FULL or RP_E_IO. */
+int rp_index_file_fill_holes(rp_index_file *file, rp_error *error);
 int rp_index_file_sync(rp_index_file *file, rp_error *error);
 int rp_index_file_is_full(const rp_index_file *file);
 /* Returns 0 if a slot names an entry beyond the header's count: the header on disk is older than the slot, and the slot's older entries
@@ -59,7 +62,7 @@ int64_t rp_index_file_begin_time(const rp_index_file *file);
 int64_t rp_index_file_end_time(const rp_index_file *file);
 int64_t rp_index_file_end_offset(const rp_index_file *file);
 uint32_t rp_index_file_entry_count(const rp_index_file *file);
-/* Reads entry `number` (1..entry_count), for verification. RP_OK or RP_E_RANGE. */
-int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset);
+/* Reads entry `number` (1..entry_count), for verification. RP_OK, RP_E_RANGE or RP_E_IO. */
+int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset, rp_error *error);
 
 #endif

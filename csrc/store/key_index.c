@@ -289,8 +289,15 @@ static int64_t sync_files(rp_key_index *index, rp_error *error) {
     return rp_index_file_end_time(last_file(index));
 }
 
+/* Under row_lock for reading, by the builder. No failure: a disk that is still full lets queries go on by calls. */
+static void fill_holes(rp_key_index *index) {
+    for (uint32_t i = 0; i < index->file_count && rp_index_file_fill_holes(index->files[i], NULL) != RP_E_DISK_FULL; i++) {
+    }
+}
+
 int64_t rp_key_index_sync(rp_key_index *index, rp_error *error) {
     pthread_rwlock_rdlock(&index->row_lock);
+    fill_holes(index);
     int64_t time_ms = sync_files(index, error);
     pthread_rwlock_unlock(&index->row_lock);
     return time_ms;

@@ -191,7 +191,7 @@ static void look_again(rp_log_scan *scan) {
     if (!scan->has_stand_ins)
         return;
     uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)scan->position, (int64_t)scan->map_size); /* read first: it only grows */
-    if (rp_map_data(scan->fd, scan->map, scan->map_size))
+    if (rp_map_data(scan->fd, scan->map, (int64_t)scan->position, (int64_t)scan->map_size))
         scan->looked_end = end;
 }
 

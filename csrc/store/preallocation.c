@@ -67,7 +67,7 @@ struct rp_preallocation {
     /* 0: the file system cannot allocate, so only written bytes have space; written under extend_lock, a hint for others */
     _Atomic bool can_allocate;
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
-    bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
+    int failing;                 /* guarded by extend_lock: the status that was reported, while extensions fail; else RP_OK */
 
     _Atomic(rp_consume_queue *)
         wanted; /* a stack of queues: pushed by appenders, taken whole by the thread; sequentially consistent against
@@ -250,12 +250,15 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
 }
 
 static void report(rp_preallocation *ahead, int rc, const rp_error *error) {
-    if (rc != RP_OK && !ahead->failing) {
+    if (rc != RP_OK && ahead->failing == RP_OK) {
         rp_log_write(ahead->log, RP_LOG_ERROR, "commit log: %s [%s]", error->message, error->file);
-    } else if (rc == RP_OK && ahead->failing) {
-        rp_log_write(ahead->log, RP_LOG_INFO, "commit log: space is there again, writing resumes");
+    } else if (rc == RP_OK && ahead->failing != RP_OK) {
+        const char *cause = ahead->failing == RP_E_DISK_FULL ? "space is there again, " : "";
+        rp_log_write(ahead->log, RP_LOG_INFO, "commit log: %swriting resumes", cause);
     }
-    ahead->failing = rc != RP_OK;
+    if (rc == RP_OK || ahead->failing == RP_OK) {
+        ahead->failing = rc;
+    }
 }
 
 /* Prepares everything below end, one step after the other. */

@@ -214,12 +214,12 @@ static int has_key_hash(const rp_message *message, int32_t hash) {
 static const char *index_entry_fault(verify_run *run, int32_t hash, int64_t log_offset) {
     if (log_offset < rp_file_row_min(run->log))
         return NULL; /* its message has expired */
-    uint64_t left = rp_file_row_left(run->log, log_offset);
-    const uint8_t *record = left == 0 ? NULL : rp_file_row_at(run->log, log_offset, left);
+    uint64_t size;
+    const uint8_t *record = rp_file_row_record(run->log, log_offset, &size);
     rp_message message;
     if (record == NULL)
         return "the index entry points behind the log's end";
-    if (rp_message_decode(record, left, 0, &message, NULL) != RP_RECORD_MESSAGE)
+    if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE)
         return "the index entry points at no record";
     return has_key_hash(&message, hash) ? NULL : "the index entry points at a message without that key";
 }
@@ -237,9 +237,9 @@ static int check_index_file(verify_run *run, const char *path, rp_error *error) 
     for (uint32_t number = 1; number <= count && status == RP_OK; number++) {
         int32_t hash;
         int64_t log_offset;
-        (void)rp_index_file_entry(file, number, &hash, &log_offset); /* cannot fail: number is in range */
-        const char *fault = index_entry_fault(run, hash, log_offset);
-        run->counts->index_entries++;
+        status = rp_index_file_entry(file, number, &hash, &log_offset, error);
+        const char *fault = status == RP_OK ? index_entry_fault(run, hash, log_offset) : NULL;
+        run->counts->index_entries += status == RP_OK;
         int64_t at = RP_INDEX_HEADER_SIZE + (int64_t)run->options->index_shape.slot_count * RP_INDEX_SLOT_SIZE +
                      (int64_t)number * RP_INDEX_ENTRY_SIZE;
         if (fault != NULL)

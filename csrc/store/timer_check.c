@@ -85,12 +85,12 @@ static const char *message_fault(const timer_check *check, const rp_timer_record
     rp_file_row *log = check->options->commit_log;
     if (record->commit_log_offset < rp_file_row_min(log))
         return NULL; /* it has expired */
-    uint64_t left = rp_file_row_left(log, record->commit_log_offset);
-    const uint8_t *bytes = left == 0 ? NULL : rp_file_row_at(log, record->commit_log_offset, left);
+    uint64_t size;
+    const uint8_t *bytes = rp_file_row_record(log, record->commit_log_offset, &size);
     rp_message message;
     if (bytes == NULL)
         return "the record points behind the commit log's end";
-    if (rp_message_decode(bytes, left, 0, &message, NULL) != RP_RECORD_MESSAGE)
+    if (rp_message_decode(bytes, size, 0, &message, NULL) != RP_RECORD_MESSAGE)
         return "the record points at no message";
     if (!rp_slice_is(message.topic, RP_TIMER_CHECK_TOPIC))
         return "the record points at a message that is not a timed one";

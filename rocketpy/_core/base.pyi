@@ -38,7 +38,8 @@ def inodes_are_used_up(path: str | PathLike[str]) -> bool:
     """The file system of path, or of the nearest directory that is there for it, has free space but no inodes."""
 
 def making_remedy(os_errno: int, path: str | PathLike[str]) -> str:
-    """What to add to the error of a file or directory that could not be made there: "" or, behind a semicolon, that inodes are used up."""
+    """What to add to the error of a file or directory that could not be made there: "" or, behind a semicolon, that space or inodes
+    are used up."""
 
 def report_faults() -> None:
     """Installs a handler of SIGBUS: if the disk fails to give a byte of a mapped file, the process ends with a line that names file and

@@ -337,8 +337,9 @@ class OffsetAdmin:
         body = _reset_body(targets, for_cpp=for_cpp)
         fields = {"topic": topic, "group": group, "timestamp": str(header.timestamp), "isForce": str(header.is_force).lower()}
         for client in info.clients.values():
-            told = parts.link.notify(client.channel, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
-            log.info("[reset-offset] topic=%s, group=%s, clientId=%s %s", topic, group, client.client_id, "told" if told else "is gone")
+            is_told = parts.link.notify(client.channel, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
+            what = "told" if is_told else "cannot be told"
+            log.info("[reset-offset] topic=%s, group=%s, clientId=%s %s", topic, group, client.client_id, what)
         return json_response({"offsetTable": {queue_key(queue): offset for queue, offset in targets.items()}})
 
     # ---- what clients say ----

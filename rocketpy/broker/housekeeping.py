@@ -166,9 +166,12 @@ class Housekeeping:
 
     def warn_of_late_syncs(self) -> None:
         """Says when the commit log's syncs do not come to their end, and when they do again."""
-        stats, timing = self._parts.store.stats(), flush_timing(self._parts.config)
-        interval_ms = max(timing["interval_ms"], timing["thorough_interval_ms"])
-        if line := self._late_syncs.look(stats["commit_log_max_offset"], stats["flushed_offset"], interval_ms, monotonic_ms()):
+        parts = self._parts
+        stats, timing = parts.store.stats(), flush_timing(parts.config)
+        interval_ms = timing["interval_ms"] + timing["thorough_interval_ms"]  # few pages wait until a sync finds that the latter has passed
+        is_acknowledged = parts.config.text("flushDiskType") == "ASYNC_FLUSH" and not parts.ha.is_slave
+        end, flushed = stats["commit_log_max_offset"], stats["flushed_offset"]
+        if line := self._late_syncs.look(end, flushed, interval_ms, monotonic_ms(), is_acknowledged=is_acknowledged):
             log.warning("%s", line)
 
     def _clean_offsets(self) -> None:

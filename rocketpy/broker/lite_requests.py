@@ -214,7 +214,7 @@ class LiteRequests:
         header = NotifyUnsubscribeLiteRequestHeader(lite_topic=parts[1], consumer_group=excluded.group, client_id=excluded.client_id)
         channel = excluded.channel
         if channel is None or not self._parts.link.notify(channel, RequestCode.NOTIFY_UNSUBSCRIBE_LITE, header):
-            log.debug("notifyUnsubscribeLite: client %s of group %s is gone", excluded.client_id, excluded.group)
+            log.debug("notifyUnsubscribeLite: client %s of group %s cannot be told", excluded.client_id, excluded.group)
 
     def _begin(self, group: str, queues: Iterable[str], option: OffsetOption) -> None:
         """The group's next pop of each begins there, whoever has messages of it now. One line in the log, however many a client names."""

@@ -36,6 +36,7 @@ class MemberNotices:
     def _tell(self) -> None:
         due, self._due = self._due, {}
         for group, channels in due.items():
-            for channel in channels:
-                if not self._link.notify(channel, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group}):
-                    log.info("notifyConsumerIdsChanged: a client of group %s is gone", group)
+            fields = {"consumerGroup": group}
+            told = [self._link.notify(channel, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields) for channel in channels]
+            if untold := told.count(False):  # who is gone or does not read; want of memory is said by whoever sends
+                log.info("notifyConsumerIdsChanged: %d of %d clients of group %s cannot be told", untold, len(told), group)

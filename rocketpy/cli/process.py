@@ -24,7 +24,7 @@ from ..config import Config, ConfigError
 from ..garbage import leave_out_loaded
 from ..logs import SAID, NativeLog
 from ..threads import leave_signals
-from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs
+from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs, text_of_end
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ async def stop_all(services: Sequence[Service]) -> bool:
             await service.stop()
         except (RocketpyError, OSError) as error:
             is_clean = False
-            log.error("%s did not stop cleanly: %s", type(service).__name__, error)
+            log.error("%s did not stop cleanly: %s", type(service).__name__, text_of_end(error))
         except Exception:  # outer edge of the process
             is_clean = False
             log.exception("%s did not stop cleanly", type(service).__name__)
@@ -219,7 +219,7 @@ def run(
     try:
         code = asyncio.run(_serve(configs, make, announce, work))
     except (RocketpyError, ConfigError, OSError) as error:
-        log.error("%s ends: %s", program, error, extra=SAID)
+        log.error("%s ends: %s", program, text_of_end(error), extra=SAID)
         complain(program, error)
         return EXIT_USAGE if isinstance(error, ConfigError) else 1
     log.info("stopped")

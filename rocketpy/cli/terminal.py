@@ -34,12 +34,16 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def text_of_end(error: Exception) -> str:
+    """The text of an error that ends a process, or keeps it from its start: nothing resumes by itself then."""
+    return str(error).replace(RESUMES, ", then start again")
+
+
 def complain(program: str, error: Exception) -> None:
     settle_logs()
     if not is_read(sys.stderr):
         return
-    text = str(error).replace(RESUMES, ", then start again")
-    for line in (*(text.splitlines() or [type(error).__name__]), *remedies(error)):
+    for line in (*(text_of_end(error).splitlines() or [type(error).__name__]), *remedies(error)):
         print(f"{program}: {line}", file=sys.stderr, flush=True)
 
 

@@ -71,7 +71,8 @@ def test_a_relative_path_is_of_the_working_directory(disk: Path, monkeypatch: py
     for path in ("store", "store/commitlog/0000", "."):
         assert "no inodes left" in making_remedy(errno.ENOSPC, path), path
     for path in ("", "/", "//", "/store", "x" * 5000):
-        assert making_remedy(errno.ENOSPC, path) == "", path
+        assert making_remedy(errno.ENOSPC, path) == "; free space on its file system", path
+    assert making_remedy(errno.EDQUOT, "store") == "; free space on its file system" and making_remedy(errno.EACCES, "store") == ""
 
 
 def test_a_directory_or_state_file_that_cannot_be_made_says_that_inodes_are_used_up(disk: Path) -> None:

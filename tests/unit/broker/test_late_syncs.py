@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,9 +18,10 @@ INTERVAL_MS = 10_000
 LATE = LOOKS_MAX + 1  # looks at a mark
 
 
-def lines(late: LateSyncs, looks: int, end: int, flushed: int, first: int = 0) -> list[str]:
+def lines(late: LateSyncs, looks: int, end: int, flushed: int, first: int = 0, *, acknowledged: bool = True) -> list[str]:
     """What is said in so many looks, ten seconds apart."""
-    return [line for look in range(looks) if (line := late.look(end, flushed, INTERVAL_MS, (first + look) * 10_000))]
+    seen = [late.look(end, flushed, INTERVAL_MS, (first + look) * 10_000, is_acknowledged=acknowledged) for look in range(looks)]
+    return [line for line in seen if line]
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -46,6 +49,44 @@ def test_a_log_that_was_cut_begins_anew() -> None:
     late = LateSyncs()
     assert lines(late, LATE, 7_000, 0) == []
     assert lines(late, LATE, 5_000, 0, LATE) == []
+    (line,) = lines(late, 1, 5_000, 0, 2 * LATE)
+    assert "5000 bytes" in line
+    assert lines(late, 1, 4_000, 0, 2 * LATE + 1) == ["commit log: what was not on the disk was cut off, the log ends at offset 4000 now"]
+    assert lines(late, LATE, 4_000, 0, 2 * LATE + 2)[0].startswith("commit log: what was stored")
+
+
+def test_who_waits_for_the_disk_or_for_the_master_has_not_been_told() -> None:
+    (told,), (untold,) = lines(LateSyncs(), LATE + 1, 10, 0), lines(LateSyncs(), LATE + 1, 10, 0, acknowledged=False)
+    assert told == untold + ", which ASYNC_FLUSH has acknowledged"
+
+
+@pytest.mark.parametrize(
+    ("flush", "role", "says"), [("ASYNC_FLUSH", "ASYNC_MASTER", 1), ("SYNC_FLUSH", "ASYNC_MASTER", 0), ("ASYNC_FLUSH", "SLAVE", 0)]
+)
+def test_the_line_is_of_the_configuration_and_its_slowest_sync(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, flush: str, role: str, says: int
+) -> None:
+    """A sync each minute that takes few pages when 61 s have passed: two minutes."""
+    now_ms = 0
+
+    async def test() -> None:
+        nonlocal now_ms
+        keys = {"flushIntervalCommitLog": "60000", "flushCommitLogThoroughInterval": "61000"}
+        async with running(tmp_path, flushDiskType=flush, brokerRole=role, brokerId=str(int(role == "SLAVE")), **keys) as at:
+            parts = at.broker.parts
+            assert parts is not None
+            store = Mock(stats=lambda: {"commit_log_max_offset": 500, "flushed_offset": 0})
+            keeping = housekeeping.Housekeeping(dataclasses.replace(parts, store=store), None)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(housekeeping, "monotonic_ms", lambda: now_ms)
+                while now_ms < 200_000 and not said(caplog):
+                    keeping.warn_of_late_syncs()
+                    now_ms += 10_000
+
+    with caplog.at_level(logging.WARNING, "rocketpy.broker.housekeeping"):
+        run(test)
+    (line,) = said(caplog)
+    assert now_ms > 140_000 and line.count("which ASYNC_FLUSH has acknowledged") == says
 
 
 def test_a_broker_says_what_its_disk_does_not_have(

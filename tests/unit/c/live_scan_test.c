@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/store/file_row.h"
 #include "../../../csrc/store/log_scan.h"
 #include "check.h"
@@ -21,6 +22,13 @@ int fstatfs(int fd, struct statfs *system) {
     system->f_type = TMPFS_MAGIC;
     system->f_bfree = is_full ? 0 : system->f_bfree;
     return (int)rc;
+}
+
+static int looks; /* calls that look for holes */
+
+off_t lseek(int fd, off_t offset, int whence) {
+    looks += whence == SEEK_DATA || whence == SEEK_HOLE;
+    return (off_t)syscall(SYS_lseek, fd, offset, whence);
 }
 
 static uint8_t records[FIXTURE_LOG_FILE_SIZE];
@@ -129,7 +137,24 @@ static void look_at_a_row_while_it_grows(void) {
     CHECK(bytes != NULL && bytes[0] == 1 && rp_file_row_at(row, PAGE, 1)[0] == 0);
     CHECK(pwrite(fd, "\2\3", 2, PAGE - 1) == 2);
     CHECK(rp_file_row_at(row, PAGE, 1)[0] == 3 && rp_file_row_at(row, PAGE - 1, 2) == bytes + PAGE - 1);
+    CHECK(rp_file_row_at(row, 2 * PAGE, PAGE)[0] == 0);
     CHECK(pwrite(fd, "\4", 1, 3 * PAGE) == 1 && rp_file_row_at(row, 3 * PAGE, 1)[0] == 4 && bytes[PAGE - 1] == 2);
+    rp_file_row_close(row);
+    CHECK(close(fd) == 0);
+    fixture_remove(directory);
+}
+
+/* The file that a broker has made ready, and writes to next. */
+static void look_at_a_row_that_was_empty(void) {
+    char directory[300], name[600];
+    rp_file_row *row;
+    rp_error error;
+    fixture_memory_directory(directory, sizeof directory);
+    snprintf(name, sizeof name, "%s/00000000000000000000", directory);
+    int fd = open(name, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0);
+    CHECK(rp_file_row_open(directory, &row, &error) == RP_OK && rp_file_row_at(row, 0, 1)[0] == 0);
+    CHECK(pwrite(fd, "\5", 1, 0) == 1 && rp_file_row_at(row, 0, 1)[0] == 5);
     rp_file_row_close(row);
     CHECK(close(fd) == 0);
     fixture_remove(directory);
@@ -137,8 +162,49 @@ static void look_at_a_row_while_it_grows(void) {
 
 static void what_comes_while_a_row_is_looked_at_is_seen(void) {
     look_at_a_row_while_it_grows();
+    look_at_a_row_that_was_empty();
     is_full = true;
     look_at_a_row_while_it_grows();
+    look_at_a_row_that_was_empty();
+    is_full = false;
+}
+
+/* Of each index entry and timed message. */
+static void what_a_row_has_seen_is_not_looked_for_again(void) {
+    enum { RECORDS = 10, RECORD = 200, PAGES = 64, QUESTIONS = 1000 };
+    char directory[300], name[600];
+    rp_file_row *row;
+    rp_error error;
+    uint64_t size;
+    uint8_t head[4];
+    fixture_memory_directory(directory, sizeof directory);
+    snprintf(name, sizeof name, "%s/00000000000000000000", directory);
+    int fd = open(name, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, PAGES * PAGE) == 0);
+    rp_put_u32(head, RECORD);
+    for (int i = 0; i < RECORDS; i++)
+        CHECK(pwrite(fd, head, sizeof head, i * RECORD) == sizeof head);
+    for (int page = 2; page < PAGES; page += 2)
+        CHECK(pwrite(fd, "\7", 1, page * PAGE) == 1);
+    CHECK(rp_file_row_open(directory, &row, &error) == RP_OK && rp_file_row_record(row, 0, &size) != NULL);
+    looks = 0;
+    for (int i = 0; i < QUESTIONS; i++)
+        CHECK(rp_file_row_record(row, i % RECORDS * RECORD, &size) != NULL && size == RECORD);
+    CHECK(looks == 0);
+    for (int i = 0; i < QUESTIONS; i++)
+        CHECK(rp_file_row_at(row, i % PAGES / 2 * 2 * PAGE, 1)[0] == (i % PAGES < 2 ? 0 : 7));
+    CHECK(looks <= 4 * QUESTIONS);
+    CHECK(rp_file_row_record(row, PAGES * PAGE - 3, &size) != NULL && size == 3);
+    CHECK(rp_file_row_record(row, PAGES * PAGE - 4, &size) != NULL && size == 4);
+    CHECK(rp_file_row_record(row, PAGES * PAGE, &size) == NULL);
+    rp_file_row_close(row);
+    CHECK(close(fd) == 0);
+    fixture_remove(directory);
+}
+
+static void nor_where_there_is_no_space_for_holes(void) {
+    is_full = true;
+    what_a_row_has_seen_is_not_looked_for_again();
     is_full = false;
 }
 
@@ -148,5 +214,7 @@ int main(void) {
     RUN(nor_are_they_where_there_is_no_space_for_holes);
     RUN(what_was_appended_since_is_not_mapped);
     RUN(what_comes_while_a_row_is_looked_at_is_seen);
+    RUN(what_a_row_has_seen_is_not_looked_for_again);
+    RUN(nor_where_there_is_no_space_for_holes);
     return 0;
 }

@@ -129,7 +129,9 @@ static void a_file_that_was_cut_short_is_not_made_longer_again(void) {
         rp_mapped_file_queue_options row_options = {
             .ops = rp_file_ops_system(), .directory = path, .file_size = 4 << 20, .mode = RP_MAP_WRITE};
         CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
-        rp_preallocation_options options = {.ops = rp_file_ops_system(), .row = row, .ahead_bytes = 1 << 20, .mode = mode};
+        rp_log *log = NULL;
+        CHECK(rp_log_create(&log) == RP_OK);
+        rp_preallocation_options options = {.ops = rp_file_ops_system(), .row = row, .log = log, .ahead_bytes = 1 << 20, .mode = mode};
         rp_preallocation *ahead = NULL;
         rp_error error = {0};
         CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
@@ -140,12 +142,14 @@ static void a_file_that_was_cut_short_is_not_made_longer_again(void) {
         CHECK(rp_path_file_size(file) == 100);
         CHECK(truncate(file, 4 << 20) == 0);
         CHECK(rp_preallocation_require(ahead, 1 << 20, &error) == RP_OK);
+        CHECK(lines_with(log, "commit log: writing resumes") == 1); /* no word of space */
         rp_preallocation_close(ahead);
         CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
         CHECK(truncate(file, 100) == 0);
         CHECK(rp_preallocation_claim(ahead, 1 << 20, &error) == RP_E_IO && rp_path_file_size(file) == 100);
         rp_preallocation_close(ahead);
         rp_mapped_file_queue_destroy(row);
+        rp_log_destroy(log);
         fixture_remove(path);
     }
 }

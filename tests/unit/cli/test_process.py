@@ -12,8 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from rocketpy._core.errors import RocketpyError
-from rocketpy.cli import servers
+from rocketpy._core.errors import DiskFull, RocketpyError
+from rocketpy.cli import process, servers
 from rocketpy.cli.process import StopSignal, ready_executor
 from tests.processes import ROCKETPY, ROOT
 from tests.unit.cli.processes import WAIT_S
@@ -107,6 +107,24 @@ def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
 def test_standard_output_and_error_may_be_closed(command: str) -> None:
     script = f"{shlex.join([*ROCKETPY, *command.split()])} >&- 2>&-"
     assert subprocess.run(["/bin/sh", "-c", script], timeout=WAIT_S, check=False).returncode == 0
+
+
+def test_what_ends_a_process_resumes_nothing_by_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(process, "report_faults", Mock())
+    full = DiskFull("no space: free disk space or add a disk, writing resumes by itself")
+
+    def make(_: object) -> list[process.Service]:
+        raise full
+
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        assert process.run("rocketpy broker", [], make, lambda: None) == 1
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+    says = "no space: free disk space or add a disk, then start again"
+    assert f"rocketpy broker ends: {says}" in caplog.messages and capfd.readouterr().err == f"rocketpy broker: {says}\n"
 
 
 def test_what_a_server_has_loaded_is_not_looked_through_again() -> None:
