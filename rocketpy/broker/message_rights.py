@@ -2,6 +2,8 @@
 
 The gate judges by names, before a message is looked for (csrc/auth/request_rules.c). RocketMQ stops there: with a right on one topic, or
 with none, a user reads the messages of all topics by their offsets, and ends the transactions of others.
+
+A proxy, whose requests the brokers see as its own, decides the same (rocketpy/proxy/found_messages.py).
 """
 
 from __future__ import annotations
