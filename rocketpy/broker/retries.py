@@ -103,7 +103,10 @@ class ConsumerRetries:
         if config.retry_queues <= 0:
             return Response()
         if parts.auth.asks_rights(request.code):
-            await self._check_right(request, header)
+            record = await record_at(parts, header.offset)
+            if record is None:
+                return Response(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+            check_right(parts.auth, request, record, "Sub", header.group)
         unit_flag = names.unit_flag(unit=False, has_unit_sub=True) if header.unit_mode else 0
         topic = await parts.make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
         known = parts.topics.get(topic)
@@ -134,17 +137,6 @@ class ConsumerRetries:
             return Response(ResponseCode.SYSTEM_ERROR, _STATUSES.get(type(error), "UNKNOWN_ERROR"))
         return Response()
 
-    async def _check_right(self, request: Request, header: ConsumerSendMsgBackRequestHeader) -> None:
-        """Raises CommandError for a message that the user may not read. Where there is none nothing will be copied."""
-        try:
-            record = await self._parts.copies.run(lambda store: store.read(header.offset), PATIENCE_S)
-        except TimeoutError:
-            raise CommandError(ResponseCode.SYSTEM_BUSY, OVERLOADED) from None
-        except RocketpyError as error:
-            log.info("no message at offset %d, of group %s: %s", header.offset, header.group, error)
-            return
-        check_right(self._parts.auth, request, record, "Sub", header.group)
-
     async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader) -> None:
         """Raises as Broker.send_back."""
         try:
@@ -154,3 +146,14 @@ class ConsumerRetries:
             is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
         if is_dead:
             log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)
+
+
+async def record_at(parts: Parts, offset: int) -> bytes | None:
+    """The message there, before something is done with it; None if there is none. Raises CommandError."""
+    try:
+        return await parts.copies.run(lambda store: store.read(offset), PATIENCE_S)
+    except TimeoutError:
+        raise CommandError(ResponseCode.SYSTEM_BUSY, OVERLOADED) from None
+    except RocketpyError as error:
+        log.info("no message at offset %d of the log: %s", offset, error)
+        return None
