@@ -19,7 +19,8 @@ from typing import Final
 
 from .._core.auth import VERDICT_ALLOW
 from .._core.remoting import Request
-from ..broker.message_rights import Grants, may_end, may_read, refusal
+from .._core.results import Message
+from ..broker.message_rights import Grants, may_end, may_read, message_of, refusal
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError
 from ..remoting.headers import ConsumerSendMsgBackRequestHeader, EndTransactionRequestHeader, ViewMessageRequestHeader
@@ -54,7 +55,7 @@ class FoundMessages:
         """Of a 4.x client, for that broker. Raises CommandError, HeaderError; ProxyError, RocketpyError if the broker cannot be asked."""
         if not self._settings.authorization_enabled or request.code in self._unjudged:
             return
-        may: Callable[[bytes, Grants], bool]
+        may: Callable[[Message, Grants], bool]
         if request.code == RequestCode.CONSUMER_SEND_MSG_BACK:
             back = ConsumerSendMsgBackRequestHeader.decode(request.fields)
             offset, may = back.offset, functools.partial(_may_send_back, back.group)
@@ -84,17 +85,18 @@ class FoundMessages:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
         return bytes(answer.body)
 
-    async def _may(self, user: str, host: str, record: bytes, may: Callable[[bytes, Grants], bool]) -> bool:
+    async def _may(self, user: str, host: str, record: bytes, may: Callable[[Message, Grants], bool]) -> bool:
         """By a newer copy of the users, too, as of any call."""
 
         def grants(kind: str, name: str, action: str) -> bool:
             return self._users.tables.judge(user, kind, name, (action,), host) == VERDICT_ALLOW
 
-        return may(record, grants) or (await self._users.copy_for_refused() and may(record, grants))
+        message = message_of(record)
+        return message is not None and (may(message, grants) or (await self._users.copy_for_refused() and may(message, grants)))
 
 
-def _may_send_back(group: str, record: bytes, grants: Grants) -> bool:
-    return may_read(record, "Sub", group, grants)
+def _may_send_back(group: str, message: Message, grants: Grants) -> bool:
+    return may_read(message, "Sub", group, grants)
 
 
 def _tell(user: str, host: str, what: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from rocketpy._core.results import Message
 from rocketpy._core.store import decode_message
-from rocketpy.broker import message_rights
-from rocketpy.broker.message_rights import may_end, resources
+from rocketpy.broker.message_rights import may_end, may_read, ways_to
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.running import Peer, run, running
 from tests.unit.broker.test_auth import ALICE, ASKING, REFUSED, ROOT, done, make_alice
@@ -123,8 +122,10 @@ def test_a_key_of_the_same_hash_finds_no_messages_of_other_topics(tmp_path: Path
         ("SCHEDULE_TOPIC_XXXX", {"REAL_TOPIC": "t"}, ["Topic t"]),
         ("rmq_sys_wheel_timer", {}, ["Topic rmq_sys_wheel_timer"]),
         ("%RETRY%g", {"RETRY_TOPIC": "t"}, ["Group g", "Topic t"]),
-        ("%RETRY%g_t", {}, ["Group g_t", "Topic t"]),
-        ("%RETRY%g+t", {}, ["Group g+t", "Topic t"]),
+        ("%RETRY%g_t", {}, ["Group g_t", "Group g, Topic t"]),
+        ("%RETRY%g+t_u", {}, ["Group g+t_u", "Group g, Topic t_u"]),
+        ("%RETRY%g_t", {"RETRY_TOPIC": "secret"}, ["Group g_t", "Topic secret"]),
+        ("%RETRY%g_", {}, ["Group g_"]),
         ("%RETRY%other_t", {}, ["Group other_t"]),
         ("t", {"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}, ["Topic t", "Topic %LMQ%a", "Topic %LMQ%b"]),
     ],
@@ -132,7 +133,17 @@ def test_a_key_of_the_same_hash_finds_no_messages_of_other_topics(tmp_path: Path
 def test_what_a_message_is_read_by(topic: str, properties: dict[str, str], found: list[str]) -> None:
     any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
     message = Message(**{**any_values, "topic": topic, "properties": properties})
-    assert [" ".join(each) for each in resources(message, "g")] == found
+    assert [", ".join(" ".join(each) for each in way) for way in ways_to(message, "g")] == found
+
+
+def test_a_popped_message_that_comes_again_is_read_as_each_group_and_topic_that_its_retry_topic_may_be_of() -> None:
+    any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
+    message = Message(**{**any_values, "topic": "%RETRY%a_b_c", "properties": {}})
+    pairs = (("Group", "a"), ("Topic", "b_c")), (("Group", "a_b"), ("Topic", "c"))
+    assert list(ways_to(message, "")) == [(("Group", "a_b_c"),), *pairs]
+    rights = [{("Topic", "b_c"), ("Group", "a_b")}, {("Topic", "b_c"), ("Group", "a")}]
+    granted = [may_read(message, "Get", "", lambda kind, name, _, had=had: (kind, name) in had) for had in rights]  # type: ignore[misc]
+    assert granted == [False, True]
 
 
 async def prepared(peer: Peer, topic: str, body: bytes = b"money") -> dict[str, Any]:
@@ -203,15 +214,14 @@ def test_a_body_that_looks_like_a_prepared_message_ends_no_transaction(tmp_path:
         ("t", {"REAL_TOPIC": "own"}, []),
     ],
 )
-def test_what_a_transaction_is_ended_by(monkeypatch: pytest.MonkeyPatch, topic: str, properties: dict[str, str], asked: list[str]) -> None:
+def test_what_a_transaction_is_ended_by(topic: str, properties: dict[str, str], asked: list[str]) -> None:
     any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
     message = Message(**{**any_values, "topic": topic, "properties": properties})
-    monkeypatch.setattr(message_rights, "_message", lambda record: message)
     found: list[str] = []
 
     def grants(*right: str) -> bool:
         found.append(" ".join(right))
         return False
 
-    assert may_end(b"", grants) is (not asked)
+    assert may_end(message, grants) is (not asked)
     assert found == asked
