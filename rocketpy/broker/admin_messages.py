@@ -97,9 +97,9 @@ class MessageAdmin:
         parts = self._parts
         header = QueryConsumeQueueRequestHeader.decode(request.fields)
         topic = header.topic or ""
-        if header.queue_id < 0 or (topic, header.queue_id) not in parts.store.queues():
-            return Response(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!")
         low, high = parts.store.min_offset(topic, header.queue_id), parts.store.max_offset(topic, header.queue_id)
+        if header.queue_id < 0 or (low >= high and (topic, header.queue_id) not in parts.store.queues()):
+            return Response(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!")
         subscription: Subscription | None = None
         filter_data = None
         if header.consumer_group is not None:

@@ -1,6 +1,7 @@
 """The right on a message that a client names by its place in a broker's log: by the port for 4.x clients, or in a receipt handle.
 
     client ── CONSUMER_SEND_MSG_BACK, END_TRANSACTION, ForwardMessageToDeadLetterQueue ──► here ── VIEW_MESSAGE_BY_ID ──► broker
+                                                                                            ├── QUERY_CONSUME_QUEUE: is it one? ──► broker
                                                                                             └── his rights on that message ── on, or refused
 
 Brokers see a request that the proxy has signed as the proxy's own, which may everything. Other requests name what they are about, which has
@@ -23,7 +24,13 @@ from .._core.results import Message
 from ..broker.message_rights import Grants, may_end, may_read, message_of, refusal
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError
-from ..remoting.headers import ConsumerSendMsgBackRequestHeader, EndTransactionRequestHeader, ViewMessageRequestHeader
+from ..remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    EndTransactionRequestHeader,
+    QueryConsumeQueueRequestHeader,
+    ViewMessageRequestHeader,
+)
+from ..remoting.json_codec import JsonError, read_json
 from ..repeated_warning import RepeatedWarning
 from .authority import Authority
 from .brokers import Brokers
@@ -64,7 +71,7 @@ class FoundMessages:
         else:
             return
         user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0].strip("[]")
-        if not await self._may(user, host, await self._record(broker, offset), may):
+        if not await self._may(user, host, await self._message(broker, offset), may):
             _tell(user, host, request_name(request.code))
             raise CommandError(ResponseCode.NO_PERMISSION, refusal(user, host))
 
@@ -73,26 +80,41 @@ class FoundMessages:
         if not self._authority.asks_rights(FORWARD):
             return
         user = self._authority.user_of(context)
-        record = await self._record(handle.broker, handle.log_offset)
-        if not await self._may(user, context.host, record, functools.partial(_may_send_back, group)):
+        message = await self._message(handle.broker, handle.log_offset)
+        if not await self._may(user, context.host, message, functools.partial(_may_send_back, group)):
             _tell(user, context.host, "a dead letter")
             raise ProxyError("UNAUTHORIZED", refusal(user, context.host))
 
-    async def _record(self, broker: str, offset: int) -> bytes:
+    async def _message(self, broker: str, offset: int) -> Message:
+        """The message there, without its body. Brokers that ask for no rights, and RocketMQ's, also show what only reads like a record, in
+        the body of another one: its queue has no entry for it."""
         async with self._looks:
             answer = await self._brokers.call(broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=offset))
-        if answer.code != ResponseCode.SUCCESS:
-            raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
-        return bytes(answer.body)
+            message = message_of(answer.body) if answer.code == ResponseCode.SUCCESS else None
+            if message is None:
+                raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
+            message = message._replace(body=b"")
+            entry = QueryConsumeQueueRequestHeader(topic=message.topic, queue_id=message.queue_id, index=message.queue_offset, count=1)
+            answer = await self._brokers.call(broker, RequestCode.QUERY_CONSUME_QUEUE, entry)
+        if (offset, message.size) not in _entries(answer.body):
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: it is in no queue")
+        return message
 
-    async def _may(self, user: str, host: str, record: bytes, may: Callable[[Message, Grants], bool]) -> bool:
+    async def _may(self, user: str, host: str, message: Message, may: Callable[[Message, Grants], bool]) -> bool:
         """By a newer copy of the users, too, as of any call."""
 
         def grants(kind: str, name: str, action: str) -> bool:
             return self._users.tables.judge(user, kind, name, (action,), host) == VERDICT_ALLOW
 
-        message = message_of(record)
-        return message is not None and (may(message, grants) or (await self._users.copy_for_refused() and may(message, grants)))
+        return may(message, grants) or (await self._users.copy_for_refused() and may(message, grants))
+
+
+def _entries(body: bytes) -> list[tuple[object, object]]:
+    try:
+        entries = read_json(body)["queueData"]
+        return [(entry["physicOffset"], entry["physicSize"]) for entry in entries]
+    except (JsonError, LookupError, TypeError):  # no body: there is no such queue, or no such entry
+        return []
 
 
 def _may_send_back(group: str, message: Message, grants: Grants) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,8 @@ from tests.unit.broker.test_auth import ALICE, ASKING, REFUSED, ROOT, TOPIC, don
 from tests.unit.broker.test_batch_queues import batch_of, send_batch
 from tests.unit.broker.test_message_rights import prepared, sent
 
-BODY_AT = 88
+OFFSET_AT, BODY_AT = 28, 88
+"""In a record."""
 KINDS = {"enableLmq": "true", "enableMultiDispatch": "true", "enableCompaction": "true"}
 
 
@@ -36,8 +38,11 @@ def offset_of(answer: Any) -> int:
 
 async def forged(at: Running, peer: Peer) -> int:
     """Where the body of a message of the user's own reads like a record of the user's own."""
-    record = store_of(at).read(offset_of(await peer.send("own")))
-    place = offset_of(await peer.send("own", record)) + BODY_AT
+    before = offset_of(await peer.send("own"))
+    record = bytearray(store_of(at).read(before))
+    place = before + len(record) + BODY_AT
+    struct.pack_into(">Q", record, OFFSET_AT, place)
+    assert offset_of(await peer.send("own", bytes(record))) + BODY_AT == place
     assert decode_message(store_of(at).read(place)).topic == "own", "that is where it lies"
     return place
 

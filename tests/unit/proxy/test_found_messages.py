@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 
@@ -18,6 +19,9 @@ from .test_service import Peer, code, message
 
 __all__ = ["quick_copies"]  # a fixture
 
+OFFSET_AT, BODY_AT = 28, 88
+"""In a record."""
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalRocketMQ]:
@@ -25,9 +29,9 @@ def cluster() -> Iterator[LocalRocketMQ]:
         yield rocketmq
 
 
-async def sent(client: Client, topic: str, properties: str = "", sys_flag: int = 0) -> Command:
+async def sent(client: Client, topic: str, properties: str = "", sys_flag: int = 0, body: bytes = b"money") -> Command:
     header = {"a": "producers", "b": topic, "c": "TBW102", "d": 4, "e": 0, "f": sys_flag, "g": time.time_ns() // 1_000_000, "h": 0}
-    answer = await client.ask(RequestCode.SEND_MESSAGE_V2, b"money", **header, i=properties, j=0, k="false", m="false")
+    answer = await client.ask(RequestCode.SEND_MESSAGE_V2, body, **header, i=properties, j=0, k="false", m="false")
     assert answer.code == ResponseCode.SUCCESS, answer.remark
     return answer
 
@@ -62,6 +66,30 @@ def test_who_has_no_right_on_a_message_names_it_by_its_place_in_vain(
             assert "is not a 64-bit number" in (bad.remark or "")
         assert caplog.text.count("no right on that message") >= 1
         assert f"requests of 4.x clients to {BROKER} fail" not in caplog.text
+
+    with_port(cluster, test, **CHECKS)
+
+
+def test_what_reads_like_a_record_in_a_body_is_no_message_although_the_broker_shows_it(cluster: LocalRocketMQ, quick_copies: None) -> None:
+    own, group = cluster.make_topic("OwnForged"), "forgers"
+
+    async def test(address: str, peer: Peer) -> None:
+        await new_user(cluster, "forger", (f"Topic:{own}", "All", "Allow"), (f"Group:{group}", "Sub", "Allow"))
+        headers = signed_by("forger", "secret of forger")
+        assert code(await peer.ask("SendMessage", headers=headers, messages=[message(own)])) == "OK"  # the users are copied for it
+        async with client_of(address, Credentials("forger", "secret of forger")) as forger, client_of(cluster.broker) as root:
+            true = place_of(await sent(root, own))
+            forged = bytearray((await root.ask(RequestCode.VIEW_MESSAGE_BY_ID, offset=true)).body)
+            place = true + len(forged) + BODY_AT
+            struct.pack_into(">Q", forged, OFFSET_AT, place)
+            assert place_of(await sent(root, own, body=bytes(forged))) + BODY_AT == place
+            assert (await root.ask(RequestCode.VIEW_MESSAGE_BY_ID, offset=place)).body == forged, "that is where it lies"
+            for at, expected in ((place, ResponseCode.SYSTEM_ERROR), (true, ResponseCode.SUCCESS)):
+                back = {"offset": at, "group": group, "delayLevel": 0, "originTopic": own, "bname": BROKER}
+                assert (await forger.ask(RequestCode.CONSUMER_SEND_MSG_BACK, **back)).code == expected
+            handle = f"0 {time.time_ns() // 1_000_000} 60000 0 0 {BROKER} 0 0 {place}"
+            named = {"topic": {"name": own}, "group": {"name": group}, "receipt_handle": handle, "message_id": "AB"}
+            assert code(await peer.ask("ForwardMessageToDeadLetterQueue", headers=headers, **named)) != "OK"
 
     with_port(cluster, test, **CHECKS)
 
