@@ -285,21 +285,44 @@ static bool is_listed(int32_t code, const int32_t *codes, uint32_t code_count) {
     return code_count > 0 && bsearch(&code, codes, code_count, sizeof code, compare_codes) != NULL;
 }
 
-int32_t rp_auth_judge(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
-                      const rp_command *command, rp_slice *remark) {
+static const rp_auth_snapshot *newest(rp_auth_table *table, rp_auth_reader *reader) {
     if (reader->version != atomic_load_explicit(&table->version, memory_order_acquire)) {
         rp_auth_reader_renew(table, reader);
     }
-    const rp_auth_snapshot *snapshot = reader->snapshot;
+    return reader->snapshot;
+}
+
+static bool asks_rights(const rp_auth_snapshot *snapshot, int32_t code) {
+    return snapshot->authorize && !is_listed(code, snapshot->authorization_whitelist, snapshot->authorization_whitelist_count);
+}
+
+static const rp_subject *subject_of(const rp_auth_snapshot *snapshot, rp_slice name) {
+    return name.size > 0 ? rp_subject_map_find(&snapshot->subjects, name) : NULL;
+}
+
+int32_t rp_auth_judge(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
+                      const rp_command *command, rp_slice *remark) {
+    const rp_auth_snapshot *snapshot = newest(table, reader);
     bool authenticates =
         snapshot->authenticate && !is_listed(command->code, snapshot->authentication_whitelist, snapshot->authentication_whitelist_count);
-    bool authorizes =
-        snapshot->authorize && !is_listed(command->code, snapshot->authorization_whitelist, snapshot->authorization_whitelist_count);
+    bool authorizes = asks_rights(snapshot, command->code);
     if (!authenticates && !authorizes) {
         return 0;
     }
     judgement judged = {table, reader, snapshot, command, remote, arena, now_ns, rp_command_field(command, ACCESS_KEY), NULL, remark};
-    judged.subject = judged.name.size > 0 ? rp_subject_map_find(&snapshot->subjects, judged.name) : NULL;
+    judged.subject = subject_of(snapshot, judged.name);
     int32_t code = authenticates ? authenticate(&judged) : 0;
     return code == 0 && authorizes ? authorize(&judged) : code;
+}
+
+int32_t rp_auth_judge_sender(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
+                             const rp_command *command, rp_slice topic, rp_slice *remark) {
+    const rp_auth_snapshot *snapshot = newest(table, reader);
+    if (!asks_rights(snapshot, command->code)) {
+        return 0;
+    }
+    judgement judged = {table, reader, snapshot, command, remote, arena, now_ns, rp_command_field(command, ACCESS_KEY), NULL, remark};
+    judged.subject = subject_of(snapshot, judged.name);
+    const rp_requested_right right = rp_right_to_send(topic);
+    return judge_right(&judged, &right);
 }

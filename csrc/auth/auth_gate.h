@@ -62,6 +62,10 @@ struct rp_auth_table {
 int32_t rp_auth_judge(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
                       const rp_command *command, rp_slice *remark);
 
+/* Judges an admitted request once more: whether its user may send to the topic of the message that it turns out to be about. As above. */
+int32_t rp_auth_judge_sender(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
+                             const rp_command *command, rp_slice topic, rp_slice *remark);
+
 /* Takes a reference to the published snapshot. */
 void rp_auth_reader_renew(rp_auth_table *table, rp_auth_reader *reader);
 

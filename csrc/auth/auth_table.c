@@ -257,6 +257,13 @@ static int32_t admit(void *context, rp_reactor *reactor, const rp_address *remot
                          remote, command, remark);
 }
 
+static int32_t admit_sender(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice topic,
+                            rp_slice *remark) {
+    rp_auth_gate *gate = context;
+    return rp_auth_judge_sender(gate->table, &gate->readers[rp_reactor_index(reactor)], rp_reactor_now_ns(reactor),
+                                rp_reactor_arena(reactor), remote, command, topic, remark);
+}
+
 int rp_auth_table_gate(rp_auth_table *table, uint16_t reactors, const rp_gate **gate) {
     size_t size = sizeof(rp_auth_gate) + reactors * sizeof(rp_auth_reader);
     rp_auth_gate *made = aligned_alloc(_Alignof(rp_auth_reader), (size + 63) / 64 * 64);
@@ -264,7 +271,7 @@ int rp_auth_table_gate(rp_auth_table *table, uint16_t reactors, const rp_gate **
         return RP_E_NO_MEMORY;
     }
     memset(made, 0, size);
-    made->gate = (rp_gate){made, admit};
+    made->gate = (rp_gate){made, admit, admit_sender};
     made->table = table;
     made->reader_count = reactors;
     pthread_mutex_lock(&table->lock);

@@ -32,8 +32,12 @@ static bool is_retry_topic(rp_slice name) {
     return name.size >= RETRY_PREFIX_SIZE && memcmp(name.data, RETRY_PREFIX, RETRY_PREFIX_SIZE) == 0;
 }
 
+static rp_slice without_retry_prefix(rp_slice name) {
+    return is_retry_topic(name) ? (rp_slice){name.data + RETRY_PREFIX_SIZE, name.size - RETRY_PREFIX_SIZE} : name;
+}
+
 static int show_group_of_retry(asking *asked, uint32_t actions, rp_slice name) {
-    rp_slice group = is_retry_topic(name) ? (rp_slice){name.data + RETRY_PREFIX_SIZE, name.size - RETRY_PREFIX_SIZE} : name;
+    rp_slice group = without_retry_prefix(name);
     return show(asked, RP_RESOURCE_GROUP, actions, group);
 }
 
@@ -207,4 +211,11 @@ int rp_requested_rights(const rp_command *command, rp_slice cluster_name, rp_are
         return status != RP_OK || rp_json_is_over(&json) ? status : RP_E_PROTOCOL;
     }
     return show_fields(&asked, command);
+}
+
+rp_requested_right rp_right_to_send(rp_slice topic) {
+    if (is_retry_topic(topic)) {
+        return (rp_requested_right){RP_RESOURCE_GROUP, RP_ACTION_SUB, without_retry_prefix(topic)};
+    }
+    return (rp_requested_right){RP_RESOURCE_TOPIC, RP_ACTION_PUB, topic};
 }

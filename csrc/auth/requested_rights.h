@@ -27,4 +27,7 @@ typedef struct rp_requested_right {
 int rp_requested_rights(const rp_command *command, rp_slice cluster_name, rp_arena *arena,
                         int (*visit)(void *context, const rp_requested_right *right), void *context);
 
+/* What a send to the topic asks for. */
+rp_requested_right rp_right_to_send(rp_slice topic);
+
 #endif

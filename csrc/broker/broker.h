@@ -144,6 +144,7 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_PRIORITY 512 /* message.type=PRIORITY: pops take its queues in order of priority, unless their group says otherwise */
 /* A retry topic that is stored in the topics' file: messages to be retried, or coming back for a retry, need no Python */
 #define RP_TOPIC_RETRY_SEND 1024
+#define RP_TOPIC_CHECKED_BACK 2048 /* Python first looks whether who sends a message back may read it */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);

@@ -21,6 +21,7 @@
 
 #define TAG_REMOVED 100 /* Java's hash of "d", TransactionalMessageUtil.REMOVE_TAG */
 #define DIGITS_MAX 24
+#define NOT_FOUND "Find prepared transaction message failed"
 #define NO_REMARK "not set any response code" /* RocketMQ's default remark, which it does not replace here */
 
 /* One decision about one prepared message. */
@@ -56,17 +57,36 @@ static int is_too_late(const ending *end) {
     return end->stored.message.born_timestamp_ms < rp_clock_wall_ms(rp_clock_system()) - immune_ms; /* producers may send any time */
 }
 
+static int is_half(const rp_message *message) {
+    return rp_slice_equals(message->topic, (rp_slice){(const uint8_t *)RP_HALF_TOPIC, sizeof RP_HALF_TOPIC - 1});
+}
+
+/* A body may look like a prepared message, of any queue offset: the end of it would be the end of the one that is there. Entries that are
+ * held back cannot be looked at yet. */
+static int is_in_its_queue(const ending *end) {
+    rp_queue_entry entry;
+    int64_t offset = end->stored.message.queue_offset;
+    rp_consume_queue *queue = rp_half_queue(end->broker);
+    if (queue == NULL)
+        return 0;
+    if (offset >= rp_consume_queue_max_offset(queue))
+        return offset < rp_consume_queue_next_offset(queue);
+    return rp_consume_queue_read(queue, offset, &entry, 1) == 1 && entry.commit_log_offset == end->request->log_offset;
+}
+
 static int32_t check(const ending *end, const char **remark) {
     const rp_message *message = &end->stored.message;
     rp_slice group = rp_message_property(message->properties, "PGROUP");
-    if (!rp_slice_equals(message->topic, (rp_slice){(const uint8_t *)RP_HALF_TOPIC, sizeof RP_HALF_TOPIC - 1}))
-        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
+    if (!is_half(message))
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, NOT_FOUND);
     if (is_too_late(end))
         return refuse(remark, RP_RESPONSE_ILLEGAL_OPERATION, NO_REMARK);
     if (group.data == NULL || !rp_slice_equals(group, end->request->producer_group))
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The producer group wrong");
     if (message->queue_offset != end->request->queue_offset)
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The transaction state table offset wrong");
+    if (!is_in_its_queue(end))
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, NOT_FOUND);
     return RP_RESPONSE_SUCCESS;
 }
 
@@ -237,7 +257,7 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
         return code_of(RP_E_CLOSED, remark);
     int status = rp_stored_message_open(broker->commit_log, request->log_offset, &end.stored);
     if (status != RP_OK)
-        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, NOT_FOUND);
     int32_t code = decide(&end, remark);
     if (code == RP_RESPONSE_SUCCESS)
         count_end(&end);
@@ -248,6 +268,22 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
 }
 
 /* ---- the request ---- */
+
+/* Which topic it is for says the message alone: the request names what it likes, or nothing. 0: it may be ended, or is none that can be. */
+static int32_t admit(rp_lane *lane, rp_connection *connection, const rp_command *command, int64_t log_offset, rp_slice *remark) {
+    rp_stored_message stored;
+    if (!rp_connection_has_gate(connection))
+        return 0;
+    if (rp_stored_message_open(lane->broker->commit_log, log_offset, &stored) != RP_OK) {
+        *remark = rp_slice_of(NOT_FOUND);
+        return RP_RESPONSE_SYSTEM_ERROR;
+    }
+    int32_t code = 0;
+    if (is_half(&stored.message))
+        code = rp_connection_admit_sender(connection, command, rp_message_property(stored.message.properties, "REAL_TOPIC"), remark);
+    rp_stored_message_close(&stored);
+    return code;
+}
 
 int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
     rp_answer_to to = rp_answer_to_command(lane, connection, command);
@@ -264,11 +300,14 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
     if (!rp_stored_message_in_memory(lane->broker->commit_log, request.log_offset))
         return RP_PUNT;
     const char *remark;
+    rp_slice refusal;
     int32_t code;
     if (rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) > 0)
         code = code_of(RP_E_BUSY, &remark); /* as for sends: otherwise all other requests of this reactor would wait with it */
     else if (rp_lane_log_is_slow(lane))
         return RP_PUNT; /* the appends may take long: a thread of Python's may wait for them */
+    else if ((code = admit(lane, connection, command, request.log_offset, &refusal)) != 0)
+        return rp_answer(to, code, NULL, 0, "%.*s", (int)refusal.size, (const char *)refusal.data);
     else {
         int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
         code = rp_broker_end_transaction(lane->broker, &request, &remark);

@@ -189,7 +189,8 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
 /* 1 if the message can be stored there without further checks: by a master, and without a wait. */
 static int takes_retries(const rp_broker *broker, rp_slice retry_topic) {
     const rp_topic *topic = rp_topic_table_find(broker->topics, retry_topic);
-    return topic != NULL && (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_RETRY_SEND) &&
+    uint32_t flags = topic != NULL ? atomic_load_explicit(&topic->flags, memory_order_relaxed) : 0;
+    return (flags & (RP_TOPIC_RETRY_SEND | RP_TOPIC_CHECKED_BACK)) == RP_TOPIC_RETRY_SEND &&
            (atomic_load_explicit(&topic->permission, memory_order_relaxed) & RP_PERMISSION_WRITE) &&
            (atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE) &&
            atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE && !broker->waits_for_commit;

@@ -84,6 +84,19 @@ static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_
     return true;
 }
 
+int rp_connection_has_gate(const rp_connection *connection) { return connection->reactor->server->gate != NULL; }
+
+int32_t rp_connection_admit_sender(rp_connection *connection, const rp_command *command, rp_slice topic, rp_slice *remark) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_gate *gate = reactor->server->gate;
+    *remark = (rp_slice){NULL, 0};
+    int32_t code = gate != NULL ? gate->admit_sender(gate->context, reactor, &connection->address, command, topic, remark) : 0;
+    if (code != 0) {
+        rp_count(&reactor->stats.refused, 1);
+    }
+    return code;
+}
+
 static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
 
 /* Counts how many requests in a row came singly, and how many in a row from one connection alone: for such clients the reactor waits and

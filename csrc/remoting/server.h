@@ -65,6 +65,9 @@ typedef struct rp_gate {
     /* Called on the reactor's thread. 0 lets the request through. Otherwise the response code of the refusal, with the reason in *remark,
      * which lives in the reactor's arena or in static storage; oneway requests are dropped. Slices are valid as for on_request. */
     int32_t (*admit)(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice *remark);
+    /* The same for a request that was admitted, and turns out to be about a message to this topic: whether its user may send there. */
+    int32_t (*admit_sender)(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice topic,
+                            rp_slice *remark);
 } rp_gate;
 
 enum rp_tls_mode {
@@ -209,6 +212,9 @@ int rp_connection_dial_fault(const rp_connection *connection);
 
 #define RP_CONNECTION_REACTOR_SHIFT 56 /* bit position of the reactor's index in a connection id */
 uint64_t rp_connection_id(const rp_connection *connection); /* never reused; reactor index in the top bits */
+int rp_connection_has_gate(const rp_connection *connection);   /* 1: of a server with one */
+/* rp_gate.admit_sender of the server's gate, for a request of this connection that is being handled; 0 without a gate. */
+int32_t rp_connection_admit_sender(rp_connection *connection, const rp_command *command, rp_slice topic, rp_slice *remark);
 /* The socket's other end, a client or its balancer: writes 4 or 16 bytes in network order into address and the port into *port; returns
  * 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);

@@ -20,6 +20,7 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_COMPACTED
     enum: RP_TOPIC_PRIORITY
     enum: RP_TOPIC_RETRY_SEND
+    enum: RP_TOPIC_CHECKED_BACK
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker_options:

@@ -51,6 +51,7 @@ class Broker(BrokerCounters):
         compacted: bool = False,
         priority: bool = False,
         retry_send: bool = False,
+        checked_back: bool = False,
     ) -> None:
         """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
         compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""

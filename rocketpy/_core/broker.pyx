@@ -188,6 +188,7 @@ cdef class Broker(BrokerCounters):
         bint compacted=False,
         bint priority=False,
         bint retry_send=False,
+        bint checked_back=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -205,6 +206,7 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_COMPACTED if compacted else 0
         flags |= RP_TOPIC_PRIORITY if priority else 0
         flags |= RP_TOPIC_RETRY_SEND if retry_send else 0
+        flags |= RP_TOPIC_CHECKED_BACK if checked_back else 0
         self.enter()
         with nogil:
             error.status = 0

@@ -25,7 +25,7 @@ from ..remoting.headers import (
     ViewMessageRequestHeader,
 )
 from .heartbeat import Subscription
-from .message_rights import check_right, topic_of
+from .message_rights import check_right, record_at, topic_of
 from .parts import HandlerTable, Parts, json_response
 
 log = logging.getLogger(__name__)
@@ -57,19 +57,23 @@ class MessageAdmin:
 
     def _view(self, request: Request) -> Response | Awaitable[Response]:
         offset = ViewMessageRequestHeader.decode(request.fields).offset
+        if self._parts.auth.asks_rights(request.code):
+            return self._view_for_user(request, offset)
         record = None
         with contextlib.suppress(RocketpyError):  # who asks the disk is told what is wrong
             record = self._parts.store.read_in_memory(offset)
-        return self._show(request, record) if record is not None else self._view_from_disk(request, offset)
+        return Response(body=record) if record is not None else self._view_from_disk(offset)
 
-    async def _view_from_disk(self, request: Request, offset: int) -> Response:
+    async def _view_from_disk(self, offset: int) -> Response:
         record = await self._parts.reads.run(functools.partial(_record, offset))
-        if record is None:
-            return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
-        return self._show(request, record)
+        return Response(body=record) if record is not None else _not_found(offset)
 
-    def _show(self, request: Request, record: bytes) -> Response:
-        check_right(self._parts.auth, request, record, "Get")
+    async def _view_for_user(self, request: Request, offset: int) -> Response:
+        found = await self._parts.reads.run(functools.partial(record_at, offset))
+        if found is None:
+            return _not_found(offset)
+        record, message = found
+        check_right(self._parts.auth, request, message, "Get")
         return Response(body=record)
 
     async def _query(self, request: Request) -> Response:
@@ -93,9 +97,9 @@ class MessageAdmin:
         parts = self._parts
         header = QueryConsumeQueueRequestHeader.decode(request.fields)
         topic = header.topic or ""
-        if header.queue_id < 0 or (topic, header.queue_id) not in parts.store.queues():
-            return Response(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!")
         low, high = parts.store.min_offset(topic, header.queue_id), parts.store.max_offset(topic, header.queue_id)
+        if header.queue_id < 0 or (low >= high and (topic, header.queue_id) not in parts.store.queues()):
+            return Response(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!")
         subscription: Subscription | None = None
         filter_data = None
         if header.consumer_group is not None:
@@ -132,10 +136,14 @@ class MessageAdmin:
         group = parts.groups.find_or_create(header.consumer_group)
         if group is not None:
             fields["groupSysFlag"] = str(group.system_flag)
-        record = await parts.reads.run(functools.partial(_record, message_offset(header.msg_id or "")))
+        offset, record = message_offset(header.msg_id or ""), None
+        if not parts.auth.asks_rights(request.code):
+            record = await parts.reads.run(functools.partial(_record, offset))
+        elif found := await parts.reads.run(functools.partial(record_at, offset)):
+            record, message = found
+            check_right(parts.auth, request, message, "Sub", header.consumer_group)
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {header.msg_id}")
-        check_right(parts.auth, request, record, "Sub", header.consumer_group)
         return await self._ask_client(request, header.consumer_group, header.client_id or "", fields, record)
 
     async def _ask_client(self, request: Request, group: str, client_id: str, fields: dict[str, str], body: bytes) -> Response:
@@ -154,6 +162,10 @@ class MessageAdmin:
         except RocketpyError as error:
             return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer <{group}> <{client_id}> Exception: {error}")
         return Response(answer.code, answer.remark, answer.fields, answer.body)
+
+
+def _not_found(offset: int) -> Response:
+    return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
 
 
 def message_offset(message_id: str) -> int:

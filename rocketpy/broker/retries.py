@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import logging
 import random
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -32,11 +33,12 @@ from .._core.errors import (
     TooLarge,
 )
 from .._core.remoting import Request
+from .._core.results import Message
 from ..remoting.codes import RequestCode, ResponseCode, see_faq
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import ConsumerSendMsgBackRequestHeader
 from . import names
-from .message_rights import check_right
+from .message_rights import Look, check_right, message_at
 from .parts import HandlerTable, Parts
 from .subscriptions import GroupConfig
 
@@ -48,7 +50,7 @@ VERSION_3_4_9: Final = 121
 """From then on clients say how many tries there are; what older ones say is not looked at."""
 
 PATIENCE_S: Final = 2.0
-"""For its turn. A client waits for 5 s, and then sends the message itself: a copy made after that comes besides."""
+"""For its turns. A client waits for 5 s, and then sends the message itself: a copy made after that comes besides."""
 
 OVERLOADED: Final = "[OVERLOAD]system busy, start flow control for a while"
 NOT_COMMITTED: Final = "IN_SYNC_REPLICAS_NOT_ENOUGH"
@@ -102,8 +104,12 @@ class ConsumerRetries:
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{settings.broker_ip}] sending message is forbidden")
         if config.retry_queues <= 0:
             return Response()
+        turn_by = time.monotonic() + PATIENCE_S
         if parts.auth.asks_rights(request.code):
-            await self._check_right(request, header)
+            message = await found(parts, message_at, header.offset, turn_by)
+            if message is None:  # by the time of the copy there might be one
+                return Response(ResponseCode.SYSTEM_ERROR, _not_found(header.offset))
+            check_right(parts.auth, request, message, "Sub", header.group)
         unit_flag = names.unit_flag(unit=False, has_unit_sub=True) if header.unit_mode else 0
         topic = await parts.make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
         known = parts.topics.get(topic)
@@ -122,35 +128,36 @@ class ConsumerRetries:
             unique_key=header.origin_msg_id or "",
         )
         try:
-            await self._store(copy, header)
+            await self._store(copy, header, turn_by)
         except TimedOut:
             return Response(ResponseCode.SYSTEM_ERROR, NOT_COMMITTED)
         except TimeoutError:
             return Response(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         except NotFound:
-            return Response(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+            return Response(ResponseCode.SYSTEM_ERROR, _not_found(header.offset))
         except RocketpyError as error:
             log.warning("message at %d sent back by %s is not stored: %s", header.offset, request.remote_address, error)
             return Response(ResponseCode.SYSTEM_ERROR, _STATUSES.get(type(error), "UNKNOWN_ERROR"))
         return Response()
 
-    async def _check_right(self, request: Request, header: ConsumerSendMsgBackRequestHeader) -> None:
-        """Raises CommandError for a message that the user may not read. Where there is none nothing will be copied."""
+    async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader, turn_by: float) -> None:
+        """Raises as Broker.send_back; TimeoutError if its turn has not come by then."""
         try:
-            record = await self._parts.copies.run(lambda store: store.read(header.offset), PATIENCE_S)
-        except TimeoutError:
-            raise CommandError(ResponseCode.SYSTEM_BUSY, OVERLOADED) from None
-        except RocketpyError as error:
-            log.info("no message at offset %d, of group %s: %s", header.offset, header.group, error)
-            return
-        check_right(self._parts.auth, request, record, "Sub", header.group)
-
-    async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader) -> None:
-        """Raises as Broker.send_back."""
-        try:
-            is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
+            is_dead = await self._parts.copies.run(lambda _: copy(), turn_by - time.monotonic())
         except AlreadyExists:
             await self.make_dead_letter_topic(header.group)
-            is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
+            is_dead = await self._parts.copies.run(lambda _: copy(), turn_by - time.monotonic())
         if is_dead:
             log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)
+
+
+async def found(parts: Parts, look: Look, offset: int, turn_by: float) -> Message | None:
+    """The message there, before something is done with it; None if there is none. Raises CommandError if its turn has not come by then."""
+    try:
+        return await parts.copies.run(functools.partial(look, offset), turn_by - time.monotonic())
+    except TimeoutError:
+        raise CommandError(ResponseCode.SYSTEM_BUSY, OVERLOADED) from None
+
+
+def _not_found(offset: int) -> str:
+    return f"look message by offset failed, {offset}"

@@ -31,6 +31,7 @@ class TopicSink(Protocol):
         compacted: bool = ...,
         priority: bool = ...,
         retry_send: bool = ...,
+        checked_back: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 

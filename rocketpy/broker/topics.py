@@ -323,10 +323,8 @@ class TopicTable:
             batch=has_batch_queues(config),
             compacted=is_compacted(config),
             priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
-            retry_send=not self._settings.asks_rights
-            and is_checked_send(config)
-            and is_saved
-            and names.topic_fault(config.topic_name) is None,
+            retry_send=is_checked_send(config) and is_saved and names.topic_fault(config.topic_name) is None,
+            checked_back=self._settings.asks_rights,
         )
         self._configs[config.topic_name] = config
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Request
@@ -15,8 +16,9 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
 from .admin_messages import message_offset
+from .message_rights import check_sender, half_at
 from .parts import HandlerTable, Parts
-from .retries import OVERLOADED, PATIENCE_S
+from .retries import OVERLOADED, PATIENCE_S, found
 from .transaction_checks import Fate
 
 log = logging.getLogger(__name__)
@@ -36,8 +38,15 @@ class TransactionRequests:
 
     async def _end(self, request: Request) -> Response:
         header = EndTransactionRequestHeader.decode(request.fields)
+        parts = self._parts
+        turn_by = time.monotonic() + PATIENCE_S
+        if parts.auth.asks_rights(request.code):
+            half = await found(parts, half_at, header.commit_log_offset, turn_by)
+            if half is None:
+                return Response(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+            check_sender(parts.auth, request, half)
         end = functools.partial(
-            self._parts.native.end_transaction,
+            parts.native.end_transaction,
             header.producer_group,
             header.tran_state_table_offset,
             header.commit_log_offset,
@@ -45,7 +54,7 @@ class TransactionRequests:
             bool(header.from_transaction_check),
         )
         try:
-            code, remark = await self._parts.copies.run(lambda _: end(), PATIENCE_S)
+            code, remark = await parts.copies.run(lambda _: end(), turn_by - time.monotonic())
         except TimeoutError:  # the producer is asked later
             return Response(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         return Response(code, remark)

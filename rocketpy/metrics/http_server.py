@@ -3,14 +3,18 @@
     accept ─ room? ─┬─ a thread: request ─ application ─ answer ─ closed
                     └─ no: whoever keeps a thread waiting longest gives way, else the newcomer is closed
 
+A client that takes its answer piece by piece, however slowly, has waited since the last piece.
+
 Whoever may connect may also say nothing, or read no answer: each such client costs a thread and a descriptor that clients of the server
 itself need.
 
-Threads  one that accepts, one a connection. Bounds: CONNECTIONS_MAX; SILENCE_S for each read and each write.
+Threads  one that accepts, one a connection. Bounds: CONNECTIONS_MAX; SILENCE_S for each read and each piece of an
+         answer; ENDED_WITHIN_S for answers at a stop.
 """
 
 from __future__ import annotations
 
+import enum
 import errno
 import io
 import logging
@@ -32,6 +36,9 @@ log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 32
 SILENCE_S: Final = 10.0
+PIECE_BYTES: Final = 64 * 1024
+ENDED_WITHIN_S: Final = 2.0
+"""So long a stop waits for answers that are under way."""
 ROOM_WITHIN_S: Final = 0.5
 """So long a newcomer waits for the one that gives way."""
 REST_S: Final = 0.5
@@ -45,6 +52,10 @@ class _Handler(WSGIRequestHandler):
     server: HttpServer
     timeout = SILENCE_S
     said: io.StringIO | None = None
+
+    def setup(self) -> None:
+        super().setup()
+        self.wfile = _Pieces(self.connection, self.server.moves)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -62,6 +73,30 @@ class _Handler(WSGIRequestHandler):
         super().finish()
 
 
+class _Pieces(io.BufferedIOBase):
+    """Writes to a connection in pieces that have the connection's timeout each. `taken` is called after each."""
+
+    def __init__(self, connection: socket.socket, taken: Callable[[socket.socket], None]) -> None:
+        self._connection = connection
+        self._taken = taken
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        for begin in range(0, len(view), PIECE_BYTES):
+            self._connection.sendall(view[begin : begin + PIECE_BYTES])
+            self._taken(self._connection)
+        return len(view)
+
+
+class _At(enum.Enum):
+    REQUEST = "waits for its request"
+    WORK = "waits for the application"
+    ANSWER = "waits until its answer is taken"
+
+
 class HttpServer(ThreadingMixIn, WSGIServer):
     """To be served by `serve_forever` on a thread of its own. Unlike HTTPServer it does not look up this host's name: a DNS that does not
     answer takes ten seconds. Raises OSError if the port cannot be had."""
@@ -72,8 +107,8 @@ class HttpServer(ThreadingMixIn, WSGIServer):
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._changed = threading.Condition()
-        self._held: dict[socket.socket, bool] = {}
-        """Connections in the order in which they came, and whether their thread is at work. Guarded by _changed."""
+        self._held: dict[socket.socket, _At] = {}
+        """Connections and what their threads are at, first who has waited longest. Guarded by _changed."""
         self._is_over = threading.Event()
         self._complaints = Complaints(time.monotonic)
         super().__init__((host, port), _Handler)
@@ -116,7 +151,7 @@ class HttpServer(ThreadingMixIn, WSGIServer):
             self.shutdown_request(request)
             return
         with self._changed:
-            self._held[request] = False
+            self._held[request] = _At.REQUEST
         try:
             super().process_request(request, client_address)
         except BaseException:  # no thread
@@ -139,31 +174,39 @@ class HttpServer(ThreadingMixIn, WSGIServer):
     def server_close(self) -> None:
         super().server_close()
         with self._changed:
-            for request, is_busy in self._held.items():
-                if not is_busy:
+            for request, at in self._held.items():
+                if at is _At.REQUEST:
                     _hang_up(request)
+            self._changed.wait_for(lambda: not self._held, ENDED_WITHIN_S)
+            for request in self._held:
+                _hang_up(request)
 
     # ---- connections ----
 
     def _noting(self, app: WSGIApplication) -> Callable[[dict[str, Any], StartResponse], Iterable[bytes]]:
         def noting(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-            self._note(environ[CONNECTION], is_busy=True)
+            self._note(environ[CONNECTION], _At.WORK)
             try:
                 return app(environ, start_response)
             finally:
-                self._note(environ[CONNECTION], is_busy=False)
+                self._note(environ[CONNECTION], _At.ANSWER)
 
         return noting
 
-    def _note(self, request: socket.socket, *, is_busy: bool) -> None:
+    def moves(self, request: socket.socket) -> None:
+        """Says that a client has just taken a piece of its answer."""
+        self._note(request, _At.ANSWER)
+
+    def _note(self, request: socket.socket, at: _At) -> None:
         with self._changed:
-            self._held[request] = is_busy
+            self._held.pop(request, None)
+            self._held[request] = at  # at the end
 
     def _make_room(self) -> bool:
         with self._changed:
             if self._has_room():
                 return True
-            waiting = next((request for request, is_busy in self._held.items() if not is_busy), None)
+            waiting = next((request for request, at in self._held.items() if at is not _At.WORK), None)
             if waiting is not None:
                 _hang_up(waiting)
             return self._changed.wait_for(self._has_room, ROOM_WITHIN_S)

@@ -55,11 +55,19 @@ class Authority:
             claim = claim_of(context.authorization, context.date_time)
             if self._settings.authentication_enabled and name not in self._unsigned:
                 await self._authenticate(claim)
-            if self._settings.authorization_enabled and name not in self._unjudged:
+            if self.asks_rights(name):
                 await self._authorize(self._subject(context, claim), requested_rights(request), context.host)
         except ProxyError as error:
             self._log(claim.user, context, request, error)
             raise
+
+    def asks_rights(self, name: str) -> bool:
+        """Whether those who make a request of this name need rights."""
+        return self._settings.authorization_enabled and name not in self._unjudged
+
+    def user_of(self, context: Context) -> str:
+        """Who makes a call that was let in. Raises ProxyError."""
+        return self._subject(context, claim_of(context.authorization, context.date_time))
 
     def _subject(self, context: Context, claim: Claim) -> str:
         return claim.user if self._settings.authentication_enabled else context.access_key or claim.user

@@ -54,8 +54,8 @@ class CopiedUsers:
             authenticate=settings.authentication_enabled,
             authorize=settings.authorization_enabled,
             cluster_name=settings.rocketmq_cluster_name,
-            authentication_whitelist=_codes(settings.authentication_whitelist),
-            authorization_whitelist=_codes(settings.authorization_whitelist),
+            authentication_whitelist=request_codes(settings.authentication_whitelist),
+            authorization_whitelist=request_codes(settings.authorization_whitelist),
         )
         self.tables = NativeTables(self.native)
         self._users: dict[str, User] = {}
@@ -199,7 +199,7 @@ def _remedy(error: Exception) -> str:
     return "; enableAclRpcHookForClusterMode=true has it sign with innerClientAuthenticationCredentials, those of its brokers"
 
 
-def _codes(text: str) -> frozenset[int]:
+def request_codes(text: str) -> frozenset[int]:
     """The request codes in a whitelist, which also holds names of gRPC's messages."""
     return frozenset(int(part) for each in text.split(",") if (part := each.strip()).isascii() and part.isdigit() and len(part) < 10)
 

@@ -25,6 +25,7 @@ from . import schema
 from .brokers import Brokers, GroupConfig
 from .clients import Client, Clients
 from .context import Context, now_ms
+from .found_messages import FoundMessages
 from .handles import Popped, ReceiptHandle, popped, popped_lite
 from .messages import received_message
 from .native_calls import NativeCalls
@@ -62,8 +63,16 @@ _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
 class Receiving:
     """The methods that consumers call."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, native: NativeCalls | None = None) -> None:
-        """`native` answers ordinary calls by itself, for groups and topics that messages have been received from here before."""
+    def __init__(
+        self,
+        settings: ProxySettings,
+        brokers: Brokers,
+        clients: Clients,
+        native: NativeCalls | None = None,
+        found: FoundMessages | None = None,
+    ) -> None:
+        """`native` answers ordinary calls by itself, for groups and topics that messages have been received from here before. `found` asks
+        for rights on messages that receipt handles name."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
@@ -72,6 +81,7 @@ class Receiving:
         """Those of them that wait for brokers' answers to clients that are gone."""
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
         self._native = native
+        self._found = found
         self.renewals = Renewals(settings, native.handler if native is not None else None)
         period_ms = settings.renew_schedule_period_millis
         spare_ms = settings.default_invisible_time_mills - settings.renew_ahead_time_millis - period_ms
@@ -366,6 +376,8 @@ class Receiving:
     async def forward_message_to_dead_letter_queue(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
         handle, lite_topic = await self._handle(context, group, request)
+        if self._found is not None and handle.log_offset >= 0:
+            await self._found.check_handle(context, handle, group)
         await self._send_to_dead_letters(handle, request.message_id, group, topic)
         # Once it is stored, that is the answer: who heard of an ack that failed would try again, and have it stored twice.
         self._in_background(self._ack(handle, group, topic, lite_topic), f"acknowledging a dead letter of {group}")

@@ -34,6 +34,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
+from .found_messages import FoundMessages
 from .guests import BROKERS_MAX, Guest
 from .relay_rules import FORWARDED, NAME_MAX, assigned_topic, locked_broker, named_broker, named_topic, patience_s
 from .settings import KEPT_BYTES_MAX
@@ -51,10 +52,16 @@ _NO_BROKER: Final = Response(ResponseCode.VERSION_NOT_SUPPORTED, "Request doesn'
 
 class Relay:
     """The handlers of the port. `attach` before the first request. `address`: the port's, as clients are told it. `bytes_max`: of request
-    bodies that wait for brokers."""
+    bodies that wait for brokers. `found`: what asks for rights on messages that requests name by their place."""
 
     def __init__(
-        self, brokers: Brokers, clients: Clients, credentials: Credentials | None, address: str, bytes_max: int = KEPT_BYTES_MAX
+        self,
+        brokers: Brokers,
+        clients: Clients,
+        credentials: Credentials | None,
+        address: str,
+        bytes_max: int = KEPT_BYTES_MAX,
+        found: FoundMessages | None = None,
     ) -> None:
         self._brokers = brokers
         self._clients = clients
@@ -63,6 +70,7 @@ class Relay:
         self._guests: dict[int, Guest] = {}
         self._service: RemotingService | None = None
         self._bytes_max = bytes_max
+        self._found = found
         self._bytes = 0
         self._unreachable: set[str] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -164,6 +172,8 @@ class Relay:
         guest.under_way += 1
         self._bytes += len(body)
         try:
+            if self._found is not None:
+                await self._found.check_request(request, broker)
             address = await self._brokers.address_of(broker)
             guest.brokers.add(broker)
             client, fields = guest.client_for(request), request.fields
@@ -171,6 +181,8 @@ class Relay:
                 await client.invoke_oneway(address, request.code, fields, body)
                 return None
             answer = await client.invoke(address, request.code, fields, body, timeout_s=patience_s(request.code, fields))
+        except CommandError as error:
+            return Response(error.code, error.remark)
         except (ProxyError, RocketpyError) as error:
             self._say(broker, error)
             if isinstance(error, NetworkError):

@@ -26,6 +26,7 @@ from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
+from .found_messages import FoundMessages
 from .relay import Relay, RelayHandler
 from .relay_rules import POLLS
 from .settings import NO_PORT, ProxySettings
@@ -55,6 +56,7 @@ class RemotingPort:
         *,
         log_tap: LogTap | None = None,
         grpc_port: int = NO_PORT,
+        found: FoundMessages | None = None,
     ) -> None:
         """`latencies` counts the time of each request. `grpc_port`: where connections that speak gRPC are forwarded to, if they may be.
 
@@ -83,7 +85,7 @@ class RemotingPort:
         access = settings.remoting_access_addr or registered_host(host)
         self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
         """Where clients are told that the brokers are."""
-        self._relay = Relay(brokers, clients, settings.credentials, self.address, settings.kept_bytes_max)
+        self._relay = Relay(brokers, clients, settings.credentials, self.address, settings.kept_bytes_max, found)
         handlers = self._relay.handlers()
         if latencies is not None:
             handlers = {code: _timed(handler, latencies) for code, handler in handlers.items()}

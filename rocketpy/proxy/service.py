@@ -28,6 +28,7 @@ from .brokers import Brokers
 from .clients import Clients
 from .context import Context
 from .copied_users import LOOK_S, CopiedUsers
+from .found_messages import FoundMessages
 from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
 from .lite import LiteSubscriptions
 from .metrics_settings import exporter_of
@@ -111,7 +112,10 @@ class ProxyService:
         if native is not None:
             brokers.tell_addresses(native.know_broker)
             self._clients.tell(native.know_client)
-        self.receiving = Receiving(settings, brokers, self._clients, native)
+        found = None
+        if self.users is not None and self._authority is not None:
+            found = FoundMessages(settings, brokers, self.users, self._authority)
+        self.receiving = Receiving(settings, brokers, self._clients, native, found)
         routing = Routing(settings, brokers)
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, lite, check)
@@ -139,7 +143,7 @@ class ProxyService:
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
             self._remoting = RemotingPort(
-                settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap, grpc_port=self.port
+                settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap, grpc_port=self.port, found=found
             )
             await self._remoting.start()
         self._open_metrics()

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,6 +209,54 @@ def refusal(side: Authority, code: int, user: str) -> str:
     remark = reply.remark or ""
     found = "to access the message from" in remark  # after it has passed (rocketpy/broker/message_rights.py)
     return evened(reply)[1] if reply.code == NO_PERMISSION and "has no permission" in remark and not found else ""
+
+
+# ---- transactions ----
+
+PREPARED = "TRAN_MSG\x01true\x02PGROUP\x01PID\x02UNIQ_KEY\x01AB\x02"
+QUEUE_OFFSET_AT, BODY_AT = 20, 88
+"""In a record."""
+
+
+def prepared(side: Authority, topic: str, user: str, body: bytes = b"money") -> dict[str, str]:
+    """What ends it."""
+    fields = {**send_fields(topic), "f": "4", "g": str(time.time_ns() // 1_000_000), "i": PREPARED}
+    reply = call(side.address, SEND, credentials(user).signed(fields, body), body)
+    assert reply.code == 0, reply.remark
+    place, queue_offset = str(int(reply.fields["msgId"][16:], 16)), reply.fields["queueOffset"]
+    end = {"producerGroup": "PID", "tranStateTableOffset": queue_offset, "commitLogOffset": place, "commitOrRollback": "8"}
+    return {**end, "fromTransactionCheck": "false", "msgId": "AB"}
+
+
+def ended(side: Authority, user: str, end: dict[str, str]) -> tuple[int, bool]:
+    """The answer, and whether it is about rights on the message."""
+    reply = call(side.address, RequestCode.END_TRANSACTION, credentials(user).signed(end, b""))
+    return reply.code, "no matched policies" in (reply.remark or "")
+
+
+def test_rocketmq_lets_everybody_end_a_transaction(sides: list[Authority]) -> None:
+    ours, theirs = sides
+    ends = [prepared(side, "secret", "topical") for side in sides]
+    assert ended(ours, "nobody", ends[0]) == (NO_PERMISSION, True)
+    assert ended(theirs, "nobody", ends[1]) == (0, False)
+    assert ended(ours, "topical", ends[0]) == (0, False)
+
+
+def test_rocketmq_ends_what_looks_like_a_prepared_message(sides: list[Authority]) -> None:
+    """It lies in the body of another one, and names a queue offset that is not its own."""
+    codes = []
+    for side in sides:
+        victim, own = prepared(side, "secret", "topical"), prepared(side, "own", "topical")
+        record = bytearray(
+            call(side.address, RequestCode.VIEW_MESSAGE_BY_ID, credentials("super").signed({"offset": own["commitLogOffset"]}, b"")).body
+        )
+        place = int(own["commitLogOffset"]) + len(record) + BODY_AT
+        struct.pack_into(">QQ", record, QUEUE_OFFSET_AT, int(victim["tranStateTableOffset"]), place)
+        carrier = prepared(side, "own", "topical", bytes(record))
+        assert int(carrier["commitLogOffset"]) + BODY_AT == place, "something else was stored between"
+        end = {**own, "tranStateTableOffset": victim["tranStateTableOffset"], "commitLogOffset": str(place)}
+        codes.append(ended(side, "topical", end)[0])
+    assert codes == [1, 0]
 
 
 # ---- which entry decides ----

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,20 @@ import pytest
 
 from rocketpy._core.results import Message
 from rocketpy._core.store import decode_message
-from rocketpy.broker.message_rights import resources
+from rocketpy.broker.message_rights import may_end, may_read, ways_to
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.running import Peer, run, running
 from tests.unit.broker.test_auth import ALICE, ASKING, REFUSED, ROOT, done, make_alice
 
+COMMIT, ROLL_BACK = 8, 12
+QUEUE_OFFSET_AT, BODY_AT = 20, 88
+"""In a record."""
 NAMED: tuple[dict[str, str], ...] = ({}, {"topic": "own"})
 
 
-async def sent(peer: Peer, topic: str, properties: str = "") -> tuple[int, str]:
+async def sent(peer: Peer, topic: str, properties: str = "", body: bytes = b"body") -> tuple[int, str]:
     """The message's place in the log, and its id."""
-    answer = await peer.send(topic, properties=properties)
+    answer = await peer.send(topic, body, properties)
     assert answer.code == 0, answer.remark
     message_id = answer.fields["msgId"]
     return int(message_id[16:], 16), message_id
@@ -117,8 +122,10 @@ def test_a_key_of_the_same_hash_finds_no_messages_of_other_topics(tmp_path: Path
         ("SCHEDULE_TOPIC_XXXX", {"REAL_TOPIC": "t"}, ["Topic t"]),
         ("rmq_sys_wheel_timer", {}, ["Topic rmq_sys_wheel_timer"]),
         ("%RETRY%g", {"RETRY_TOPIC": "t"}, ["Group g", "Topic t"]),
-        ("%RETRY%g_t", {}, ["Group g_t", "Topic t"]),
-        ("%RETRY%g+t", {}, ["Group g+t", "Topic t"]),
+        ("%RETRY%g_t", {}, ["Group g_t", "Group g, Topic t"]),
+        ("%RETRY%g+t_u", {}, ["Group g+t_u", "Group g, Topic t_u"]),
+        ("%RETRY%g_t", {"RETRY_TOPIC": "secret"}, ["Group g_t", "Topic secret"]),
+        ("%RETRY%g_", {}, ["Group g_"]),
         ("%RETRY%other_t", {}, ["Group other_t"]),
         ("t", {"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}, ["Topic t", "Topic %LMQ%a", "Topic %LMQ%b"]),
     ],
@@ -126,4 +133,95 @@ def test_a_key_of_the_same_hash_finds_no_messages_of_other_topics(tmp_path: Path
 def test_what_a_message_is_read_by(topic: str, properties: dict[str, str], found: list[str]) -> None:
     any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
     message = Message(**{**any_values, "topic": topic, "properties": properties})
-    assert [" ".join(each) for each in resources(message, "g")] == found
+    assert [", ".join(" ".join(each) for each in way) for way in ways_to(message, "g")] == found
+
+
+def test_a_popped_message_that_comes_again_is_read_as_each_group_and_topic_that_its_retry_topic_may_be_of() -> None:
+    any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
+    message = Message(**{**any_values, "topic": "%RETRY%a_b_c", "properties": {}})
+    pairs = (("Group", "a"), ("Topic", "b_c")), (("Group", "a_b"), ("Topic", "c"))
+    assert list(ways_to(message, "")) == [(("Group", "a_b_c"),), *pairs]
+    rights = [{("Topic", "b_c"), ("Group", "a_b")}, {("Topic", "b_c"), ("Group", "a")}]
+    granted = [may_read(message, "Get", "", lambda kind, name, _, had=had: (kind, name) in had) for had in rights]  # type: ignore[misc]
+    assert granted == [False, True]
+
+
+async def prepared(peer: Peer, topic: str, body: bytes = b"money") -> dict[str, Any]:
+    """The fields that end its transaction, but for the decision."""
+    properties = "TRAN_MSG\x01true\x02PGROUP\x01producers\x02UNIQ_KEY\x01AB\x02"
+    answer = await peer.send(topic, body, properties, f=4, g=time.time_ns() // 1_000_000)
+    assert answer.code == 0, answer.remark
+    place = int(answer.fields["msgId"][16:], 16)
+    return {
+        "producerGroup": "producers",
+        "tranStateTableOffset": answer.fields["queueOffset"],
+        "commitLogOffset": place,
+        "fromTransactionCheck": False,
+        "msgId": "AB",
+    }
+
+
+@pytest.mark.parametrize("size", [5, 2 * 1024 * 1024], ids=["on a reactor", "in Python"])
+def test_who_may_not_send_to_a_topic_ends_none_of_its_transactions(tmp_path: Path, size: int) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            root, alice = at.peer(ROOT), at.peer(ALICE)
+            await make_alice(root, "Topic:own")
+            secret, own = await prepared(root, "secret", bytes(size)), await prepared(alice, "own", bytes(size))
+            for named in NAMED:
+                for decision in (COMMIT, ROLL_BACK):
+                    answer = await alice.ask(RequestCode.END_TRANSACTION, {**secret, **named, "commitOrRollback": decision})
+                    assert answer.code == REFUSED
+                    wrong = {**secret, **named, "producerGroup": "others", "commitOrRollback": decision}
+                    assert (await alice.ask(RequestCode.END_TRANSACTION, wrong)).code == REFUSED, "whoever guesses learns nothing"
+            await done(alice, RequestCode.END_TRANSACTION, {**own, "commitOrRollback": COMMIT})
+            ended = await root.ask(RequestCode.GET_MAX_OFFSET, {"topic": "RMQ_SYS_TRANS_OP_HALF_TOPIC", "queueId": 0})
+            assert ended.fields["offset"] == "1"
+            await done(root, RequestCode.END_TRANSACTION, {**secret, "commitOrRollback": COMMIT})
+
+    run(test)
+
+
+def test_a_body_that_looks_like_a_prepared_message_ends_no_transaction(tmp_path: Path) -> None:
+    """It would be the sender's own by what it says, and its end be that of the message in whose place it says it is."""
+
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            root, alice = at.peer(ROOT), at.peer(ALICE)
+            await make_alice(root, "Topic:own")
+            secret, own = await prepared(root, "secret"), await prepared(alice, "own")
+            assert at.broker.parts is not None
+            forged = bytearray(at.broker.parts.store.read(own["commitLogOffset"]))
+            place = own["commitLogOffset"] + len(forged) + BODY_AT
+            struct.pack_into(">QQ", forged, QUEUE_OFFSET_AT, int(secret["tranStateTableOffset"]), place)
+            await sent(alice, "own", body=bytes(forged))
+            assert decode_message(at.broker.parts.store.read(place)).topic == "RMQ_SYS_TRANS_HALF_TOPIC", "that is where it lies"
+            end = {**own, "tranStateTableOffset": secret["tranStateTableOffset"], "commitLogOffset": place}
+            for decision in (COMMIT, ROLL_BACK):
+                answer = await alice.ask(RequestCode.END_TRANSACTION, {**end, "commitOrRollback": decision})
+                assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+            await done(alice, RequestCode.END_TRANSACTION, {**own, "commitOrRollback": COMMIT})
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "asked"),
+    [
+        ("RMQ_SYS_TRANS_HALF_TOPIC", {"REAL_TOPIC": "t", "INNER_MULTI_DISPATCH": "%LMQ%a"}, ["Topic t Pub"]),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", {"REAL_TOPIC": "%RETRY%g"}, ["Group g Sub"]),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", {}, ["Topic  Pub"]),
+        ("t", {"REAL_TOPIC": "own"}, []),
+    ],
+)
+def test_what_a_transaction_is_ended_by(topic: str, properties: dict[str, str], asked: list[str]) -> None:
+    any_values: dict[str, Any] = dict.fromkeys(Message._fields, 0)
+    message = Message(**{**any_values, "topic": topic, "properties": properties})
+    found: list[str] = []
+
+    def grants(*right: str) -> bool:
+        found.append(" ".join(right))
+        return False
+
+    assert may_end(message, grants) is (not asked)
+    assert found == asked

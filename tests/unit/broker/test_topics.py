@@ -364,3 +364,12 @@ def test_attributes_travel_as_a_list_of_signed_pairs() -> None:
         with pytest.raises(AttributeFault) as refused:
             parse_attributes(bad)
         assert str(refused.value) == remark
+
+
+def test_rights_are_asked_for_of_messages_that_are_sent_back_and_other_sends_to_retry_topics_stay_native(recorder: Recorder) -> None:
+    for asks in (False, True):
+        table = make_table(recorder, asks_rights=asks)
+        table.create_plain("%RETRY%g", 1, 6)
+        table.release(["%RETRY%g"])
+        put = recorder.topics["%RETRY%g"]
+        assert (put["retry_send"], put["checked_back"]) == (True, asks)

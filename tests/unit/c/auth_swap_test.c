@@ -122,6 +122,36 @@ static void many_users_come_and_go(void) {
     rp_auth_table_close(table);
 }
 
+/* What is asked of a request that was admitted, about the message that it turned out to be about. */
+static void a_sender_is_judged_by_the_topic_that_was_found(void) {
+    static const struct {
+        const char *topic;
+        int32_t code;
+    } found[] = {{"topic", 0}, {"secret", 16}, {"", 16}, {"%RETRY%topic", 16}, {"%RETRY%", 16}};
+    rp_auth_table *table = open_table(NULL);
+    rp_auth_reader reader = {0};
+    struct request request;
+    rp_slice remark;
+    begin(&request, 37);
+    sign_as(&request, "alice", "12345678");
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        rp_arena_reset(arena);
+        CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, text_slice(found[i].topic), &remark) ==
+              found[i].code);
+    }
+    const rp_slice none = {NULL, 0}; /* the message does not say */
+    CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, none, &remark) == 16);
+    static const int32_t listed[] = {37};
+    rp_auth_options options = {.authorize = 1, .authorization_whitelist = listed, .authorization_whitelist_count = 1};
+    CHECK(rp_auth_table_set_options(table, &options) == RP_OK && rp_auth_table_publish(table) == RP_OK);
+    CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, none, &remark) == 0);
+    options = (rp_auth_options){.authenticate = 1};
+    CHECK(rp_auth_table_set_options(table, &options) == RP_OK && rp_auth_table_publish(table) == RP_OK);
+    CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, none, &remark) == 0);
+    rp_auth_snapshot_release(reader.snapshot);
+    rp_auth_table_close(table);
+}
+
 /* ---- a server ---- */
 
 static void send_signed(int fd, struct request *request, int serialize_type, int flag, const char *user, const char *secret) {
@@ -260,6 +290,7 @@ int main(int argc, char **argv) {
     }
     RUN(readers_see_one_table_or_the_next);
     RUN(many_users_come_and_go);
+    RUN(a_sender_is_judged_by_the_topic_that_was_found);
     RUN(a_server_asks_its_gate_once_for_every_request);
     rp_arena_destroy(arena);
     return 0;

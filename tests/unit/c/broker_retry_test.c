@@ -186,12 +186,15 @@ static void put_unsaved(fixture *fx) {
     CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, RETRY_FLAGS & ~RP_TOPIC_RETRY_SEND) == RP_OK);
 }
 static void put_saved(fixture *fx) { CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, RETRY_FLAGS) == RP_OK); }
+static void check_rights(fixture *fx) {
+    CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, RETRY_FLAGS | RP_TOPIC_CHECKED_BACK) == RP_OK);
+}
 
 static void what_the_tables_say_of_group_and_topic_counts_from_then_on(void) {
     static const step steps[] = {
         {lock_group, false},  {unlock_others, false}, {unlock_group, true}, {take_retries, false},
         {give_retries, true}, {delete_group, false},  {make_group, true},   {put_unsaved, false},
-        {put_saved, true},    {delete_topic, false},  {put_saved, true},
+        {put_saved, true},    {delete_topic, false},  {put_saved, true},    {check_rights, true},
     };
     fixture fx;
     fixture_init(&fx);
@@ -451,7 +454,8 @@ static void what_the_broker_cannot_take_just_now_is_pythons(void) {
         {become_slave, false}, {serve_again, true},   {forbid_writing, false}, {serve_again, true},   {fill_disk, false},
         {serve_again, true},   {hold_log, false},     {release_log, true},     {forbid_topic, false}, {put_saved, true},
         {put_unsaved, false},  {put_saved, true},     {delete_topic, false},   {put_saved, true},     {take_retries, false},
-        {give_retries, true},  {delete_group, false}, {make_group, true},      {lock_group, true},
+        {give_retries, true},  {delete_group, false}, {make_group, true},      {lock_group, true},    {check_rights, false},
+        {put_saved, true},
     };
     fixture fx;
     fixture_init(&fx);

@@ -9,13 +9,13 @@ import resource
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from rocketpy._core.errors import Closed
 from rocketpy.metrics import http_server
-from rocketpy.metrics.http_server import CONNECTIONS_MAX, HttpServer
+from rocketpy.metrics.http_server import CONNECTIONS_MAX, PIECE_BYTES, HttpServer
 from tests.processes import PATIENCE_S, wait_until
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -24,6 +24,18 @@ App = Callable[[dict[str, Any], Any], Iterable[bytes]]
 def greet(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"well\n"]
+
+
+MUCH: Final = 64 << 20
+"""More than sockets hold."""
+ASK_MUCH: Final = b"GET /much HTTP/1.0\r\n\r\n"
+
+
+def tell_much(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    if environ["PATH_INFO"] == "/metrics":
+        return greet(environ, start_response)
+    start_response("200 OK", [])
+    return [b"x" * MUCH]
 
 
 @contextlib.contextmanager
@@ -49,6 +61,15 @@ def answer(connection: socket.socket) -> bytes:
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(65536):
             found += piece
+    return found
+
+
+def taken(connection: socket.socket, wanted: int) -> int:
+    """Takes so much of an answer, or what there is. Returns how much it was."""
+    found = 0
+    with contextlib.suppress(ConnectionError):
+        while found < wanted and (piece := connection.recv(min(65536, wanted - found))):
+            found += len(piece)
     return found
 
 
@@ -78,14 +99,16 @@ def test_who_is_silent_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_who_takes_no_answer_is_closed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def tell_much(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return [b"x" * (64 << 20)]
+    told = threading.Semaphore(0)
+
+    def tell(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        told.release()
+        return tell_much(environ, start_response)
 
     monkeypatch.setattr(http_server._Handler, "timeout", 0.1)
-    with serving(tell_much) as server, connected(server) as deaf:
+    with serving(tell) as server, connected(server) as deaf:
         deaf.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        wait_until(lambda: server.held == 1, PATIENCE_S, "the bound")
+        assert told.acquire(timeout=PATIENCE_S)
         wait_until(lambda: server.held == 0, PATIENCE_S, "the bound")
 
 
@@ -157,8 +180,9 @@ def test_without_descriptors_it_rests_between_two_looks(monkeypatch: pytest.Monk
         rested.release()
 
     with serving() as server:
+        threads = threading.active_count()
         assert ask(server).endswith(b"well\n")
-        wait_until(lambda: server.held == 0, PATIENCE_S, "its end")
+        wait_until(lambda: threading.active_count() == threads, PATIENCE_S, "the end of its thread, which closes its connection")
         monkeypatch.setattr(server._is_over, "wait", rest)
         with socket.socket() as second:
             lowest = os.dup(0)  # no descriptor below this one is free
@@ -172,3 +196,57 @@ def test_without_descriptors_it_rests_between_two_looks(monkeypatch: pytest.Monk
             second.sendall(b"GET / HTTP/1.0\r\n\r\n")
             assert answer(second).endswith(b"well\n")
         assert set(rests) == {http_server.REST_S}
+
+
+def test_an_answer_goes_in_pieces_that_have_the_time_of_one_write_each() -> None:
+    class Connection:
+        def sendall(self, piece: memoryview) -> None:
+            pieces.append(len(piece))
+
+    pieces: list[int] = []
+    moves: list[int] = []
+    connection: Any = Connection()
+    file = http_server._Pieces(connection, lambda _: moves.append(len(pieces)))
+    assert file.write(bytes(2 * PIECE_BYTES + 1)) == 2 * PIECE_BYTES + 1
+    assert (pieces, moves) == ([PIECE_BYTES, PIECE_BYTES, 1], [1, 2, 3])
+
+
+def test_who_takes_an_answer_slowly_stays_and_who_has_been_silent_longer_goes() -> None:
+    with serving(tell_much) as server, contextlib.ExitStack() as stack:
+        slow = stack.enter_context(connected(server))
+        slow.sendall(ASK_MUCH)
+        got = taken(slow, 1)
+        silent = [stack.enter_context(connected(server)) for _ in range(CONNECTIONS_MAX - 1)]
+        wait_until(lambda: server.held == CONNECTIONS_MAX, PATIENCE_S, "all to have a thread")
+        got += taken(slow, MUCH // 2)  # more than was on its way: pieces have been written since
+        assert ask(server).endswith(b"well\n")
+        assert answer(silent[0]) == b""
+        got += taken(slow, MUCH)
+        assert got > MUCH
+
+
+def test_a_stop_waits_for_an_answer_that_is_being_taken_and_not_for_who_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "ENDED_WITHIN_S", PATIENCE_S)
+    with serving(tell_much) as server, connected(server) as silent, connected(server) as slow:
+        slow.sendall(ASK_MUCH)
+        got = taken(slow, 1)
+        server.shutdown()
+        end = threading.Thread(target=server.server_close)
+        end.start()
+        assert answer(silent) == b""
+        assert end.is_alive(), "the answer has not been taken"
+        got += taken(slow, 2 * MUCH)
+        end.join(PATIENCE_S)
+        assert got > MUCH and not end.is_alive()
+
+
+def test_a_stop_waits_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "ENDED_WITHIN_S", 0.05)
+    monkeypatch.setattr(http_server._Handler, "timeout", 10 * PATIENCE_S)
+    with serving(tell_much) as server, connected(server) as deaf:
+        deaf.sendall(ASK_MUCH)
+        got = taken(deaf, 1)
+        server.shutdown()
+        server.server_close()
+        wait_until(lambda: server.held == 0, PATIENCE_S, "its end")
+        assert got + taken(deaf, 2 * MUCH) < MUCH

@@ -1,0 +1,125 @@
+"""The right on a message that a client names by its place in a broker's log: by the port for 4.x clients, or in a receipt handle.
+
+    client ── CONSUMER_SEND_MSG_BACK, END_TRANSACTION, ForwardMessageToDeadLetterQueue ──► here ── VIEW_MESSAGE_BY_ID ──► broker
+                                                                                            ├── QUERY_CONSUME_QUEUE: is it one? ──► broker
+                                                                                            └── his rights on that message ── on, or refused
+
+Brokers see a request that the proxy has signed as the proxy's own, which may everything. Other requests name what they are about, which has
+been asked for by then. RocketMQ's proxy passes these on, too.
+
+Threads  one event loop. Bounds: LOOKS_MAX messages at once; who comes then waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from .._core.auth import VERDICT_ALLOW
+from .._core.remoting import Request
+from .._core.results import Message
+from ..broker.message_rights import Grants, may_end, may_read, message_of, refusal
+from ..remoting.codes import RequestCode, ResponseCode, request_name
+from ..remoting.command import CommandError
+from ..remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    EndTransactionRequestHeader,
+    QueryConsumeQueueRequestHeader,
+    ViewMessageRequestHeader,
+)
+from ..remoting.json_codec import JsonError, read_json
+from ..repeated_warning import RepeatedWarning
+from .authority import Authority
+from .brokers import Brokers
+from .context import Context
+from .copied_users import CopiedUsers, request_codes
+from .handles import ReceiptHandle
+from .settings import ProxySettings
+from .status import ProxyError
+
+LOOKS_MAX: Final = 16
+"""Each may be of a message of 4 MB."""
+FORWARD: Final = "apache.rocketmq.v2.ForwardMessageToDeadLetterQueueRequest"
+
+_refused = RepeatedWarning(logging.getLogger(__name__))
+
+
+class FoundMessages:
+    """Asks for rights on messages, where a proxy asks for rights at all."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, users: CopiedUsers, authority: Authority) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._users = users
+        self._authority = authority
+        self._unjudged = request_codes(settings.authorization_whitelist)
+        self._looks = asyncio.Semaphore(LOOKS_MAX)
+
+    async def check_request(self, request: Request, broker: str) -> None:
+        """Of a 4.x client, for that broker. Raises CommandError, HeaderError; ProxyError, RocketpyError if the broker cannot be asked."""
+        if not self._settings.authorization_enabled or request.code in self._unjudged:
+            return
+        may: Callable[[Message, Grants], bool]
+        if request.code == RequestCode.CONSUMER_SEND_MSG_BACK:
+            back = ConsumerSendMsgBackRequestHeader.decode(request.fields)
+            offset, may = back.offset, functools.partial(_may_send_back, back.group)
+        elif request.code == RequestCode.END_TRANSACTION:
+            offset, may = EndTransactionRequestHeader.decode(request.fields).commit_log_offset, may_end
+        else:
+            return
+        user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0].strip("[]")
+        if not await self._may(user, host, await self._message(broker, offset), may):
+            _tell(user, host, request_name(request.code))
+            raise CommandError(ResponseCode.NO_PERMISSION, refusal(user, host))
+
+    async def check_handle(self, context: Context, handle: ReceiptHandle, group: str) -> None:
+        """A receipt handle is the client's word. Raises ProxyError, RocketpyError."""
+        if not self._authority.asks_rights(FORWARD):
+            return
+        user = self._authority.user_of(context)
+        message = await self._message(handle.broker, handle.log_offset)
+        if not await self._may(user, context.host, message, functools.partial(_may_send_back, group)):
+            _tell(user, context.host, "a dead letter")
+            raise ProxyError("UNAUTHORIZED", refusal(user, context.host))
+
+    async def _message(self, broker: str, offset: int) -> Message:
+        """The message there, without its body. Brokers that ask for no rights, and RocketMQ's, also show what only reads like a record, in
+        the body of another one: its queue has no entry for it."""
+        async with self._looks:
+            answer = await self._brokers.call(broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=offset))
+            message = message_of(answer.body) if answer.code == ResponseCode.SUCCESS else None
+            if message is None:
+                raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
+            message = message._replace(body=b"")
+            entry = QueryConsumeQueueRequestHeader(topic=message.topic, queue_id=message.queue_id, index=message.queue_offset, count=1)
+            answer = await self._brokers.call(broker, RequestCode.QUERY_CONSUME_QUEUE, entry)
+        if (offset, message.size) not in _entries(answer.body):
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: it is in no queue")
+        return message
+
+    async def _may(self, user: str, host: str, message: Message, may: Callable[[Message, Grants], bool]) -> bool:
+        """By a newer copy of the users, too, as of any call."""
+
+        def grants(kind: str, name: str, action: str) -> bool:
+            return self._users.tables.judge(user, kind, name, (action,), host) == VERDICT_ALLOW
+
+        return may(message, grants) or (await self._users.copy_for_refused() and may(message, grants))
+
+
+def _entries(body: bytes) -> list[tuple[object, object]]:
+    try:
+        entries = read_json(body)["queueData"]
+        return [(entry["physicOffset"], entry["physicSize"]) for entry in entries]
+    except (JsonError, LookupError, TypeError):  # no body: there is no such queue, or no such entry
+        return []
+
+
+def _may_send_back(group: str, message: Message, grants: Grants) -> bool:
+    return may_read(message, "Sub", group, grants)
+
+
+def _tell(user: str, host: str, what: str) -> None:
+    _refused.warning("User:%.128r from %s is refused %s: no right on that message", user, host, what)
