@@ -116,7 +116,7 @@ class AuthMetadata:
         before = self.snapshot()
         try:
             self.replace_all(saved, ())
-        except RocketpyError as error:
+        except (RocketpyError, ValueError) as error:
             left = self._first_left(saved)
             self.replace_all(before, ())
             raise ValueError(f"{left}: {error}") from None

@@ -57,7 +57,9 @@ def _digest(table: Mapping[bytes, bytes]) -> str:
 
 def _attempt(path: Path, key: bytes, convert: Callable[..., T], text: bytes, *more: bytes) -> T:
     try:
-        return convert(json.loads(text), *more)
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair, which JSON may name, is no text
+        return convert(value, *more)
     except (ValueError, AttributeError, TypeError, RecursionError, AuthFault) as error:
         is_no_json = isinstance(error, (json.JSONDecodeError, RecursionError))
         cause = "no JSON" if is_no_json else error.remark if isinstance(error, AuthFault) else error

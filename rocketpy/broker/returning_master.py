@@ -8,7 +8,8 @@ given to new messages, which nobody has read. Once there are such messages, noth
 that fails to tell its log's tail. RocketMQ's slaves have no tail to tell: the lengths decide. Offsets of popped
 topics stay as the master's file has them, because their checkpoints may be among the lost messages.
 
-Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
+Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S, one that told its offsets
+and is slow to read its log for TAIL_TIMEOUT_S besides.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from .slave_synchronize import is_logged
 log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
+TAIL_TIMEOUT_S: Final = 10.0
+"""Of a slave that has told its offsets: the look at its log waits behind other reads of its store."""
 _NO_DELAY_OFFSET: Final = "No delay offset in this broker"
 """What RocketMQ answers then, by SYSTEM_ERROR."""
 
@@ -43,10 +46,9 @@ _NO_DELAY_OFFSET: Final = "No delay offset in this broker"
 async def return_as_master(parts: Parts, others: Iterable[str]) -> None:
     """Before the first client comes: it would be told offsets that are behind; and before anything is delivered."""
     slaves = sorted(frozenset(others))
-    answers, ours = await asyncio.gather(
-        asyncio.gather(*(_offsets_of(parts.client, slave) for slave in slaves)),
-        asyncio.gather(*(_is_ours(parts, slave) for slave in slaves)),
-    )
+    answers = await asyncio.gather(*(_offsets_of(parts.client, slave) for slave in slaves))
+    patience = [TIMEOUT_S if saved is None else TAIL_TIMEOUT_S for saved in answers]
+    ours = await asyncio.gather(*(_is_ours(parts, slave, timeout_s) for slave, timeout_s in zip(slaves, patience, strict=True)))
     offsets = {slave: saved for slave, saved, is_ours in zip(slaves, answers, ours, strict=True) if is_ours}
     if _take_offsets(parts, offsets):
         await parts.saved.offsets.save_or_log()
@@ -66,7 +68,7 @@ def _take_offsets(parts: Parts, offsets: Mapping[str, SavedOffsets | None]) -> i
     return moved
 
 
-async def _is_ours(parts: Parts, slave: str) -> bool:
+async def _is_ours(parts: Parts, slave: str, timeout_s: float) -> bool:
     """Whether the slave's log is known to have our bytes where ours ends, or where its own does if that is before. Of an elected master's
     slaves all are cut to its log."""
     if is_elected(parts.config):
@@ -75,7 +77,7 @@ async def _is_ours(parts: Parts, slave: str) -> bool:
     begin, end = stats["commit_log_min_offset"], stats["commit_log_max_offset"]
     asked = {LOG_BEGIN: str(begin), LOG_END: str(end)}
     try:
-        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, asked, timeout_s=TIMEOUT_S)
+        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, asked, timeout_s=timeout_s)
         value = read_json(answer.body) if answer.body else {}
         told = value.get(LOG_TAIL) if isinstance(value, Mapping) else None
         if told is None:

@@ -70,6 +70,8 @@ def test_where_rocketmq_kept_none_there_is_nothing_to_take(tmp_path: Path) -> No
         ({"alice": {**ALICE, "password": 5}}, {}, "alice: password is int"),
         ({"alice": {**ALICE, "password": ""}}, {}, "users: alice: a user without name or password"),
         ({"alice": b"[" * 100_000}, {}, "alice: no JSON"),
+        ({"alice": {**ALICE, "username": "alice\ud800"}}, {}, "users: alice: "),
+        ({"alice": ALICE}, {"User:alice": rights(entry(environment={"sourceIps": ["\ud800"]}))}, "acls: User:alice: "),
         ({"alice": ALICE}, {"User:alice": rights(entry(actions=7))}, "acls: User:alice: "),
         ({"alice": ALICE}, {"User:alice": rights(entry(actions=[12]))}, "acls: User:alice: action is 12"),
         ({"alice": ALICE}, {"User:alice": rights(entry(decision=None))}, "decision is None"),

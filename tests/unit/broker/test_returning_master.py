@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 
 from rocketpy.broker import returning_master
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.store_reads import READS_MAX
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError, Response
@@ -190,7 +192,7 @@ def test_from_a_slave_that_fails_to_tell_its_tail_nothing_is_taken_and_from_one_
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, answer: bytes | CommandError | None, offset: str
 ) -> None:
     """None: it says nothing in time. RocketMQ's know of no tail."""
-    monkeypatch.setattr(returning_master, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(returning_master, "TAIL_TIMEOUT_S", 0.5)
 
     async def test() -> None:
         async with alone(tmp_path) as away:
@@ -211,6 +213,23 @@ def test_from_a_slave_that_fails_to_tell_its_tail_nothing_is_taken_and_from_one_
             never.set()
         assert any("is ours is not known" in message for message in caplog.messages) == (offset == "0")
         assert not any("empty its store" in message for message in caplog.messages)
+
+    run(test)
+
+
+def test_a_slave_whose_reads_are_busy_is_waited_for(tmp_path: Path) -> None:
+    """Its tail comes once other reads of its store are done, later than a silent slave would be given up."""
+    are_over = threading.Event()
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            await away.commit_at_slave(7)
+            reads = away.slave_service.parts.reads  # type: ignore[union-attr]
+            busy = [asyncio.ensure_future(reads.run(lambda log: are_over.wait(30))) for _ in range(READS_MAX)]
+            asyncio.get_running_loop().call_later(1.5 * returning_master.TIMEOUT_S, are_over.set)
+            async with away.master_returns() as master:
+                assert await committed(master) == "7"
+            await asyncio.gather(*busy)
 
     run(test)
 
