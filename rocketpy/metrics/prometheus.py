@@ -79,7 +79,7 @@ class PrometheusExporter(Collector):
         log.info("metrics are served on http://%s/metrics", join_address(self._host, self.port))
 
     async def stop(self) -> None:
-        """Idempotent. Scrapes under way are not waited for: one that still reads when the store closes fails."""
+        """Idempotent. Scrapes under way are waited for, 2 s at most: one that still reads when the store closes fails."""
         running, self._running = self._running, None
         if running is not None:
             await asyncio.get_running_loop().run_in_executor(None, _end, *running)
