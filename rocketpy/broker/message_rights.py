@@ -110,8 +110,9 @@ def may_read(message: Message, action: str, group: str, grants: Grants) -> bool:
 
 
 def may_end(message: Message, grants: Grants) -> bool:
-    """As rp_auth_judge_sender for a message that is prepared; others are nobody's to end, which brokers say themselves."""
-    if message.topic != names.TRANS_HALF_TOPIC:
+    """As rp_auth_judge_sender for a message that is prepared. RocketMQ stores any message that names a REAL_TOPIC there, whatever topic it
+    was sent to; others are nobody's to end, which brokers say themselves."""
+    if message.topic != names.TRANS_HALF_TOPIC and "REAL_TOPIC" not in message.properties:
         return True
     topic = message.properties.get("REAL_TOPIC", "")
     if topic.startswith(names.RETRY_PREFIX):

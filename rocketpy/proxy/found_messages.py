@@ -7,7 +7,7 @@
 Brokers see a request that the proxy has signed as the proxy's own, which may everything. Other requests name what they are about, which has
 been asked for by then. RocketMQ's proxy passes these on, too.
 
-Threads  one event loop. Bounds: LOOKS_MAX messages at once; who comes then waits.
+Threads  one event loop. Bounds: LOOKS_MAX requests to a broker at once; who comes then waits, TIMEOUT_S at most.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import functools
 import logging
 from collections.abc import Callable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from .._core.auth import VERDICT_ALLOW
-from .._core.remoting import Request
+from .._core.remoting import Command, Request
 from .._core.results import Message
 from ..broker.message_rights import Grants, may_end, may_read, message_of, refusal
 from ..remoting.codes import RequestCode, ResponseCode, request_name
-from ..remoting.command import CommandError
+from ..remoting.command import CommandError, Fields
 from ..remoting.headers import (
     ConsumerSendMsgBackRequestHeader,
     EndTransactionRequestHeader,
@@ -33,7 +34,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import JsonError, read_json
 from ..repeated_warning import RepeatedWarning
 from .authority import Authority
-from .brokers import Brokers
+from .brokers import TIMEOUT_S, Brokers
 from .context import Context
 from .copied_users import CopiedUsers, request_codes
 from .handles import ReceiptHandle
@@ -41,7 +42,9 @@ from .settings import ProxySettings
 from .status import ProxyError
 
 LOOKS_MAX: Final = 16
-"""Each may be of a message of 4 MB."""
+"""Of one broker; each may be of a message of 4 MB."""
+ENTRY_WAITS_S: Final = (0.0, 0.005, 0.02, 0.1, 0.5)
+"""RocketMQ answers a send before its queue has the entry: a commit that follows at once is not to be refused."""
 FORWARD: Final = "apache.rocketmq.v2.ForwardMessageToDeadLetterQueueRequest"
 
 _refused = RepeatedWarning(logging.getLogger(__name__))
@@ -56,7 +59,8 @@ class FoundMessages:
         self._users = users
         self._authority = authority
         self._unjudged = request_codes(settings.authorization_whitelist)
-        self._looks = asyncio.Semaphore(LOOKS_MAX)
+        self._looks: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """By broker, as long as somebody looks there: one that hangs keeps nobody from the others."""
 
     async def check_request(self, request: Request, broker: str) -> None:
         """Of a 4.x client, for that broker. Raises CommandError, HeaderError; ProxyError, RocketpyError if the broker cannot be asked."""
@@ -88,17 +92,29 @@ class FoundMessages:
     async def _message(self, broker: str, offset: int) -> Message:
         """The message there, without its body. Brokers that ask for no rights, and RocketMQ's, also show what only reads like a record, in
         the body of another one: its queue has no entry for it."""
-        async with self._looks:
-            answer = await self._brokers.call(broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=offset))
-            message = message_of(answer.body) if answer.code == ResponseCode.SUCCESS else None
-            if message is None:
-                raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
-            message = message._replace(body=b"")
-            entry = QueryConsumeQueueRequestHeader(topic=message.topic, queue_id=message.queue_id, index=message.queue_offset, count=1)
-            answer = await self._brokers.call(broker, RequestCode.QUERY_CONSUME_QUEUE, entry)
-        if (offset, message.size) not in _entries(answer.body):
-            raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: it is in no queue")
-        return message
+        looks = self._looks.setdefault(broker, asyncio.Semaphore(LOOKS_MAX))
+        answer = await self._ask(looks, broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=offset))
+        message = message_of(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        if message is None:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
+        message = message._replace(body=b"")
+        entry = QueryConsumeQueueRequestHeader(topic=message.topic, queue_id=message.queue_id, index=message.queue_offset, count=1)
+        for wait_s in ENTRY_WAITS_S:
+            await asyncio.sleep(wait_s)
+            answer = await self._ask(looks, broker, RequestCode.QUERY_CONSUME_QUEUE, entry)
+            if (offset, message.size) in _entries(answer.body):
+                return message
+        raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: it is in no queue")
+
+    async def _ask(self, looks: asyncio.Semaphore, broker: str, code: int, header: Fields) -> Command:
+        try:
+            await asyncio.wait_for(looks.acquire(), TIMEOUT_S)
+        except TimeoutError:
+            raise CommandError(ResponseCode.SYSTEM_BUSY, f"{broker} is asked for too many messages") from None
+        try:
+            return await self._brokers.call(broker, code, header)
+        finally:
+            looks.release()
 
     async def _may(self, user: str, host: str, message: Message, may: Callable[[Message, Grants], bool]) -> bool:
         """By a newer copy of the users, too, as of any call."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import struct
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy.proxy.found_messages import LOOKS_MAX, FoundMessages
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
 from rocketpy.remoting.credentials import Credentials
 from rocketpy.testing import LocalRocketMQ
 
@@ -110,3 +116,57 @@ def test_a_receipt_handle_that_is_made_up_has_no_message_of_others_made_a_dead_l
                 assert code(answer) == expected, answer.status.message
 
     with_port(cluster, test, **CHECKS)
+
+
+def asking(brokers: Any) -> FoundMessages:
+    """As a proxy without users: it looks, and judges nobody."""
+    return FoundMessages(cast(Any, SimpleNamespace(authorization_whitelist="")), brokers, cast(Any, None), cast(Any, None))
+
+
+def test_a_broker_that_hangs_keeps_nobody_from_the_others() -> None:
+    class OneHangs:
+        async def call(self, broker: str, *rest: Any) -> Any:
+            if broker == "hung":
+                await asyncio.Event().wait()
+            return SimpleNamespace(code=ResponseCode.SYSTEM_ERROR, remark="there is none", body=b"")
+
+    async def test() -> None:
+        found = asking(OneHangs())
+        looks = [asyncio.create_task(found._message("hung", 0)) for _ in range(4 * LOOKS_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(CommandError, match="there is none"):
+            await asyncio.wait_for(found._message("healthy", 0), 2)
+        for look in looks:
+            look.cancel()
+        await asyncio.wait(looks)
+        del look, looks
+        gc.collect()  # their frames
+        assert not found._looks, "nothing is kept of who was asked for"
+
+    asyncio.run(test())
+
+
+def test_an_entry_that_the_queue_does_not_have_yet_is_asked_for_again(cluster: LocalRocketMQ) -> None:
+    """RocketMQ answers a send before its queue has the entry, and a commit may follow at once."""
+    topic = cluster.make_topic("EnteredLater")
+
+    class EntersLater:
+        def __init__(self, client: Client) -> None:
+            self.client = client
+            self.asked = 0
+
+        async def call(self, broker: str, code: int, header: Any) -> Any:
+            if code == RequestCode.QUERY_CONSUME_QUEUE:
+                self.asked += 1
+                if self.asked < 3:
+                    return SimpleNamespace(code=ResponseCode.SYSTEM_ERROR, remark="Index is not exist!", body=b"")
+            return await self.client.ask(code, **header.encode())
+
+    async def test() -> None:
+        async with client_of(cluster.broker) as client:
+            place = place_of(await sent(client, topic))
+            brokers = EntersLater(client)
+            assert (await asking(brokers)._message(BROKER, place)).topic == topic
+            assert brokers.asked == 3
+
+    asyncio.run(test())
