@@ -98,6 +98,7 @@ class FoundMessages:
         if message is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"no message at {offset} of {broker}: {answer.remark}")
         message = message._replace(body=b"")
+        del answer  # its body may be 4 MB, and the queue's entry has to wait for its turn
         entry = QueryConsumeQueueRequestHeader(topic=message.topic, queue_id=message.queue_id, index=message.queue_offset, count=1)
         for wait_s in ENTRY_WAITS_S:
             await asyncio.sleep(wait_s)

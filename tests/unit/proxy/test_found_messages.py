@@ -146,6 +146,39 @@ def test_a_broker_that_hangs_keeps_nobody_from_the_others() -> None:
     asyncio.run(test())
 
 
+def test_no_more_messages_are_kept_than_are_looked_at_at_once(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("KeptNot")
+
+    class Shown(SimpleNamespace):
+        kept, most = 0, 0
+
+        def __init__(self, **fields: Any) -> None:
+            super().__init__(**fields)
+            Shown.kept += 1
+            Shown.most = max(Shown.most, Shown.kept)
+
+        def __del__(self) -> None:
+            Shown.kept -= 1
+
+    class Shows:
+        def __init__(self, answer: Command) -> None:
+            self.answer = answer
+
+        async def call(self, broker: str, code: int, header: Any) -> Any:
+            await asyncio.sleep(0)
+            shown = Shown if code == RequestCode.VIEW_MESSAGE_BY_ID else SimpleNamespace
+            return shown(code=ResponseCode.SUCCESS, remark=None, body=self.answer.body)
+
+    async def test() -> None:
+        async with client_of(cluster.broker) as client:
+            place = place_of(await sent(client, topic))
+            found = asking(Shows(await client.ask(RequestCode.VIEW_MESSAGE_BY_ID, offset=place)))
+        await asyncio.gather(*(found._message(BROKER, place) for _ in range(10 * LOOKS_MAX)), return_exceptions=True)
+        assert 0 < Shown.most <= LOOKS_MAX
+
+    asyncio.run(test())
+
+
 def test_an_entry_that_the_queue_does_not_have_yet_is_asked_for_again(cluster: LocalRocketMQ) -> None:
     """RocketMQ answers a send before its queue has the entry, and a commit may follow at once."""
     topic = cluster.make_topic("EnteredLater")
