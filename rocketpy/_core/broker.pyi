@@ -148,7 +148,7 @@ class Broker(BrokerCounters):
     def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Sends the next pull to offset, once; commits until then are ignored."""
     def delete_offsets(self, group: str | None = None, topic: str | None = None) -> None:
-        """None: of all groups, of all topics."""
+        """None: of all groups, of all topics. Raises InvalidArgument if both are None."""
     def offsets(self, group: str | None = None, topic: str | None = None) -> list[tuple[str, str, int, int]]:
         """(group, topic, queue id, offset) of all offsets, or of one group's or one topic's."""
     def stalled_queues(self, idle_ms: int) -> list[tuple[str, str, int, int, int]]:

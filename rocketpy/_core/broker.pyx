@@ -558,6 +558,8 @@ cdef class Broker(BrokerCounters):
         check(status, NULL)
 
     def delete_offsets(self, str group=None, str topic=None):
+        if group is None and topic is None:
+            raise InvalidArgument("neither a group nor a topic: all offsets would go")
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         self.enter()

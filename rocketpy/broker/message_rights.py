@@ -91,7 +91,7 @@ def _grants(auth: AuthService, request: Request) -> Grants:
 def _refuse(request: Request, message: Message, action: str) -> None:
     user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0]
     _refused.warning(
-        "User:%.128s from %s is refused %s: no %s on topic %s of that message",
+        "User:%.128r from %s is refused %s: no %s on topic %.255r of that message",
         user,
         host,
         request_name(request.code),
@@ -110,10 +110,12 @@ def may_read(message: Message, action: str, group: str, grants: Grants) -> bool:
 
 
 def may_end(message: Message, grants: Grants) -> bool:
-    """As rp_auth_judge_sender for a message that is prepared. RocketMQ stores any message that names a REAL_TOPIC there, whatever topic it
-    was sent to; others are nobody's to end, which brokers say themselves."""
-    if message.topic != names.TRANS_HALF_TOPIC and "REAL_TOPIC" not in message.properties:
-        return True
+    """As rp_auth_judge_sender for a message that is prepared; others are nobody's to end, which our brokers say themselves."""
+    return message.topic != names.TRANS_HALF_TOPIC or may_commit(message, grants)
+
+
+def may_commit(message: Message, grants: Grants) -> bool:
+    """What a send to the topic asks for that the message would be stored under."""
     topic = message.properties.get("REAL_TOPIC", "")
     if topic.startswith(names.RETRY_PREFIX):
         return grants("Group", topic.removeprefix(names.RETRY_PREFIX), "Sub")

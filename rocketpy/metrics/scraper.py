@@ -2,7 +2,7 @@
 
     any thread ─ collect ─► event loop: read ─► the same thread: rest of the scrape
 
-The tables may be read on the event loop only; a caller waits for it for READ_WITHIN_S at most.
+Tables are read on the event loop, which a caller waits for READ_WITHIN_S at most; lag is counted on the caller's thread (lag_metrics).
 """
 
 from __future__ import annotations

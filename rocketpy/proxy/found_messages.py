@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from .._core.auth import VERDICT_ALLOW
 from .._core.remoting import Command, Request
 from .._core.results import Message
-from ..broker.message_rights import Grants, may_end, may_read, message_of, refusal
+from ..broker.message_rights import Grants, may_commit, may_end, may_read, message_of, refusal
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError, Fields
 from ..remoting.headers import (
@@ -71,7 +71,7 @@ class FoundMessages:
             back = ConsumerSendMsgBackRequestHeader.decode(request.fields)
             offset, may = back.offset, functools.partial(_may_send_back, back.group)
         elif request.code == RequestCode.END_TRANSACTION:
-            offset, may = EndTransactionRequestHeader.decode(request.fields).commit_log_offset, may_end
+            offset, may = EndTransactionRequestHeader.decode(request.fields).commit_log_offset, _may_end
         else:
             return
         user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0].strip("[]")
@@ -132,6 +132,11 @@ def _entries(body: bytes) -> list[tuple[object, object]]:
         return [(entry["physicOffset"], entry["physicSize"]) for entry in entries]
     except (JsonError, LookupError, TypeError):  # no body: there is no such queue, or no such entry
         return []
+
+
+def _may_end(message: Message, grants: Grants) -> bool:
+    """RocketMQ's brokers end any message that names a REAL_TOPIC, whatever topic it was sent to."""
+    return may_commit(message, grants) if "REAL_TOPIC" in message.properties else may_end(message, grants)
 
 
 def _may_send_back(group: str, message: Message, grants: Grants) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy.proxy import found_messages
 from rocketpy.proxy.found_messages import LOOKS_MAX, FoundMessages
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
@@ -116,6 +117,28 @@ def test_a_receipt_handle_that_is_made_up_has_no_message_of_others_made_a_dead_l
                 assert code(answer) == expected, answer.status.message
 
     with_port(cluster, test, **CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "asked"),
+    [
+        ("own", {"REAL_TOPIC": "secret"}, ["Topic secret Pub"]),
+        ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", {"REAL_TOPIC": "secret"}, ["Topic secret Pub"]),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", {}, ["Topic  Pub"]),
+        ("own", {}, []),
+    ],
+)
+def test_what_rocketmq_would_end_asks_for_the_right_on_the_topic_it_would_be_stored_under(
+    topic: str, properties: dict[str, str], asked: list[str]
+) -> None:
+    questions: list[str] = []
+
+    def grants(*question: str) -> bool:
+        questions.append(" ".join(question))
+        return False
+
+    assert found_messages._may_end(cast(Any, SimpleNamespace(topic=topic, properties=properties)), grants) is (not asked)
+    assert questions == asked
 
 
 def asking(brokers: Any) -> FoundMessages:
