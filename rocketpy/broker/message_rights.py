@@ -20,6 +20,7 @@ from .._core.remoting import Request
 from .._core.results import Message
 from .._core.store import MessageStore, decode_message
 from ..auth.service import AuthService
+from ..remoting.client import split_address
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError
 from ..repeated_warning import RepeatedWarning
@@ -89,7 +90,7 @@ def _grants(auth: AuthService, request: Request) -> Grants:
 
 
 def _refuse(request: Request, message: Message, action: str) -> None:
-    user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0]
+    user, host = request.fields.get("AccessKey", ""), split_address(request.remote_address)[0]
     _refused.warning(
         "User:%.128r from %s is refused %s: no %s on topic %.255r of that message",
         user,

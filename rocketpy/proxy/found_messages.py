@@ -23,6 +23,7 @@ from .._core.auth import VERDICT_ALLOW
 from .._core.remoting import Command, Request
 from .._core.results import Message
 from ..broker.message_rights import Grants, may_commit, may_end, may_read, message_of, refusal
+from ..remoting.client import split_address
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError, Fields
 from ..remoting.headers import (
@@ -74,7 +75,7 @@ class FoundMessages:
             offset, may = EndTransactionRequestHeader.decode(request.fields).commit_log_offset, _may_end
         else:
             return
-        user, host = request.fields.get("AccessKey", ""), request.remote_address.rpartition(":")[0].strip("[]")
+        user, host = request.fields.get("AccessKey", ""), split_address(request.remote_address)[0]
         if not await self._may(user, host, await self._message(broker, offset), may):
             _tell(user, host, request_name(request.code))
             raise CommandError(ResponseCode.NO_PERMISSION, refusal(user, host))
