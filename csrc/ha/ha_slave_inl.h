@@ -41,6 +41,7 @@ struct rp_ha_slave {
     rp_overlap overlap;
     int64_t body_offset;  /* log offset of the next body byte */
     uint32_t body_left;
+    rp_switch_frame frame; /* behind a controller: the last one */
     uint8_t ack[RP_SWITCH_HELLO_SIZE]; /* an ack, or a hello */
     uint32_t ack_size, ack_left; /* ack_left: bytes that the socket has not taken yet */
     uint32_t header_size; /* fixed: size of a frame's header */
@@ -96,5 +97,8 @@ void rp_ha_slave_put_hello(rp_ha_slave *slave);
 int rp_ha_slave_take_handshake(rp_ha_slave *slave, rp_error *error);
 /* Decodes a frame's header of header_size bytes: offset and size. RP_OK, or why the connection has to end. */
 int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *offset, uint32_t *size, rp_error *error);
+/* Takes over what the last frame says of the master's log: its epoch, and how far it is confirmed. Only once our log is known to be the
+ * beginning of that: with a foreign master's epoch in our list, the next handshake would find that the two logs are the same. */
+int rp_ha_slave_believe_frame(rp_ha_slave *slave, rp_error *error);
 
 #endif

@@ -51,6 +51,8 @@ static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error
     int64_t ours = rp_ha_slave_held_offset(slave);
     int status = slave->options.epochs != NULL ? rp_ha_slave_take_frame(slave, header, &offset, &size, error) : RP_OK;
     status = status >= 0 ? check_frame(slave, ours, offset, size, error) : status;
+    if (status >= 0 && slave->options.epochs != NULL && !rp_ha_slave_is_comparing(slave))
+        status = rp_ha_slave_believe_frame(slave, error);
     if (status < 0)
         return status;
     slave->body_offset = offset;
@@ -116,9 +118,12 @@ static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size,
     slave->body_left -= (uint32_t)same;
     slave->waits = 0;
     count_received(slave, (uint32_t)same, rp_ha_slave_now_ns(slave));
-    if (!rp_ha_slave_is_comparing(slave))
+    if (rp_ha_slave_is_comparing(slave))
+        return RP_OK;
+    int status = slave->options.epochs != NULL ? rp_ha_slave_believe_frame(slave, error) : RP_OK;
+    if (status == RP_OK)
         rp_ha_slave_begin_transfer(slave);
-    return RP_OK;
+    return status;
 }
 
 /* Copies body bytes from the buffer into the log. */

@@ -96,26 +96,32 @@ int rp_ha_slave_take_handshake(rp_ha_slave *slave, rp_error *error) {
 
 int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *offset, uint32_t *size, rp_error *error) {
     rp_switch_frame frame;
-    rp_commit_log *log = slave->options.commit_log;
     if (rp_switch_take_frame(header, RP_SWITCH_TRANSFER_SIZE, &frame) < 0)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "no frame of a master behind a controller");
     if (frame.offset < 0) /* a heartbeat of a master that has nothing to send yet */
         frame.offset = rp_ha_slave_held_offset(slave);
     *offset = frame.offset;
     *size = frame.size;
+    slave->frame = frame;
     int64_t last = rp_epoch_cache_last(slave->options.epochs);
     if (frame.size > 0 && frame.epoch < last)
         return rp_error_set(error, RP_E_RANGE, 0, NULL, frame.offset, "the master sends bytes of epoch %lld, ours is %lld already",
                             (long long)frame.epoch, (long long)last);
-    if (frame.size > 0 && frame.epoch > last) {
-        int status = rp_epoch_cache_append(slave->options.epochs, frame.epoch, frame.epoch_start, error);
+    return RP_OK;
+}
+
+int rp_ha_slave_believe_frame(rp_ha_slave *slave, rp_error *error) {
+    rp_commit_log *log = slave->options.commit_log;
+    const rp_switch_frame *frame = &slave->frame;
+    if (frame->size > 0 && frame->epoch > rp_epoch_cache_last(slave->options.epochs)) {
+        int status = rp_epoch_cache_append(slave->options.epochs, frame->epoch, frame->epoch_start, error);
         if (status < 0)
             return status;
     }
-    rp_commit_log_limit_dispatch(log, frame.confirm_offset);
-    int64_t end = rp_commit_log_max_offset(log) + frame.size;
+    rp_commit_log_limit_dispatch(log, frame->confirm_offset);
+    int64_t end = rp_commit_log_max_offset(log) + frame->size;
     pthread_mutex_lock(&slave->lock);
-    slave->stats.confirm_offset = frame.confirm_offset < end ? frame.confirm_offset : end;
+    slave->stats.confirm_offset = frame->confirm_offset < end ? frame->confirm_offset : end;
     pthread_mutex_unlock(&slave->lock);
     return RP_OK;
 }

@@ -345,6 +345,37 @@ static void lost_epochs_stop_nothing(void) {
     close_node(&a);
 }
 
+/* Its epochs, if it has any, are none of the master's, and its last bytes are others: it stays as it is, however often it tries. */
+static void a_foreign_log_is_not_continued_with_the_second_attempt(void) {
+    for (int has_epochs = 0; has_epochs < 2; has_epochs++) {
+        node a, b;
+        rp_ha_slave_row row;
+        open_node(&a, 1, 0);
+        open_node(&b, 2, 0);
+        lead(&b, 1);
+        append_to(&b, 50);
+        lead(&a, 2);
+        append_to(&a, 100);
+        if (!has_epochs) {
+            char backup[176];
+            snprintf(backup, sizeof backup, "%s.bak", b.epochs_path);
+            stop_node(&b);
+            unlink(b.epochs_path);
+            unlink(backup);
+            open_node_with(&b, NULL);
+        }
+        int64_t end = end_of(&b), last = has_epochs ? 1 : -1;
+        CHECK(end < end_of(&a) && rp_epoch_cache_last(b.epochs) == last);
+        follow_node(&b, &a);
+        WAIT_FOR(stats_of(&b).disconnects >= 3 || stats_of(&b).state == RP_HA_SLAVE_TRANSFER);
+        CHECK(stats_of(&b).state != RP_HA_SLAVE_TRANSFER && strstr(stats_of(&b).last_error, "differs from ours") != NULL);
+        CHECK(end_of(&b) == end && rp_epoch_cache_last(b.epochs) == last);
+        CHECK(!row_of(&a, 2, &row) || row.acked_offset < end);
+        close_node(&b);
+        close_node(&a);
+    }
+}
+
 static void a_lease_that_is_over_ends_appends(void) {
     node a;
     open_node(&a, 1, 0);
@@ -370,6 +401,7 @@ int main(void) {
     what_was_not_confirmed_is_cut_while_the_store_is_open();
     the_set_decides_what_is_acknowledged();
     lost_epochs_stop_nothing();
+    a_foreign_log_is_not_continued_with_the_second_attempt();
     a_lease_that_is_over_ends_appends();
     return 0;
 }

@@ -249,6 +249,35 @@ static void a_slave_survives_any_master(void) {
     close_node(&a);
 }
 
+/* Its epoch in our list would keep us from following the true master, whose epoch is a lower one. */
+static void a_frame_that_does_not_continue_our_log_leaves_no_epoch(void) {
+    node a, b;
+    char address[32];
+    open_node(&a, 1, 0);
+    open_node(&b, 2, 0);
+    lead(&a, 1);
+    append_to(&a, 20);
+    follow_node(&b, &a);
+    wait_same(&a, &b);
+    int64_t held = end_of(&b);
+    int listener = listen_somewhere(address);
+    CHECK(rp_ha_slave_set_master(b.slave, address) == RP_OK);
+    int fd = accept(listener, NULL, NULL);
+    uint8_t bytes[256], hello[RP_SWITCH_HELLO_SIZE];
+    hear(fd, hello, sizeof hello);
+    uint32_t size = rp_switch_put_handshake(bytes, held, (rp_epoch_entry[]){{1, 0, INT64_MAX}}, 1);
+    rp_switch_put_frame(bytes + size, &(rp_switch_frame){.size = 8, .offset = held + 8, .epoch = 7, .epoch_start = held});
+    say(fd, bytes, size + RP_SWITCH_TRANSFER_SIZE);
+    hear_end(fd);
+    close(listener);
+    CHECK(end_of(&b) == held && rp_epoch_cache_last(b.epochs) == 1);
+    append_to(&a, 20);
+    follow_node(&b, &a);
+    wait_same(&a, &b);
+    close_node(&b);
+    close_node(&a);
+}
+
 /* One that leads no more must not have the newer epoch's bytes cut. */
 static void an_older_master_is_not_followed(void) {
     node a, b;
@@ -278,6 +307,7 @@ int main(void) {
     what_waited_for_a_master_that_stood_still_was_said_before();
     a_master_believes_no_stranger();
     a_slave_survives_any_master();
+    a_frame_that_does_not_continue_our_log_leaves_no_epoch();
     an_older_master_is_not_followed();
     return 0;
 }
