@@ -59,6 +59,7 @@ def test_used_up_inodes_are_named_where_space_is_free(disk: Path) -> None:
         assert "no inodes left" in text(lib.rp_write_remedy(errno.ENOSPC, str(path).encode()))
         assert "free disk space" in text(lib.rp_write_remedy(errno.EDQUOT, str(path).encode())), "a quota, not the disk"
     assert "no inodes left" in remedies(error)[0]
+    assert remedies(DiskFull(f"No space left on device{making_remedy(errno.ENOSPC, '/')}", file="/")) == (), "it stands there already"
     with pytest.raises(OSError, match="No space left"), (disk / "file 1").open("wb", buffering=0) as ballast:
         while ballast.write(bytes(4096)):
             pass
