@@ -150,20 +150,6 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     return ends->rc != RP_OK;
 }
 
-static int holds_messages(void *context, rp_consume_queue *queue) {
-    bool *some_do = context;
-    *some_do = rp_consume_queue_max_offset(queue) > 0;
-    return *some_do;
-}
-
-/* True if no queue ever had a message: below what the checkpoint says to be in queues there may be none only in a log without messages
- * that belong into one, and then a pass over it changes nothing. */
-static bool are_all_lost(const rp_recovery *recovery) {
-    bool some_hold_messages = false;
-    rp_queue_table_each(recovery->queues, holds_messages, &some_hold_messages);
-    return !some_hold_messages;
-}
-
 /* Returns where the pass over the log must begin; or a status: that cannot be told now. */
 static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
@@ -195,7 +181,7 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
         recovery->queues_damaged = 1;
         return begin;
     }
-    if (is_known && checkpoint->queues_offset > begin && are_all_lost(recovery)) {
+    if (is_known && checkpoint->queues_offset > begin && recovery->queues_gone) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "the consume queues are gone: rebuilding them");
         recovery->queues_damaged = 1;
         return begin;
