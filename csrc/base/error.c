@@ -105,11 +105,19 @@ int rp_inodes_are_used_up(const char *path) {
 }
 
 const char *rp_making_remedy(int os_errno, const char *path) {
-    if (os_errno != ENOSPC && os_errno != EDQUOT) {
+    bool has_inodes = os_errno != ENOSPC || !rp_inodes_are_used_up(path);
+    switch (os_errno) {
+    case ENOSPC:
+    case EDQUOT:
+        return has_inodes ? "; free space on its file system" : "; its file system has no inodes left (df -i): remove files";
+    case EFBIG:
+        return "; raise the limit of a file's size (ulimit -f, LimitFSIZE)";
+    case EACCES:
+    case EPERM:
+        return "; let this user write there";
+    default:
         return "";
     }
-    bool has_inodes = os_errno == EDQUOT || !rp_inodes_are_used_up(path);
-    return has_inodes ? "; free space on its file system" : "; its file system has no inodes left (df -i): remove files";
 }
 
 const char *rp_write_remedy(int os_errno, const char *path) {

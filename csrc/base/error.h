@@ -67,7 +67,7 @@ int rp_status_from_errno(int os_errno);
 int rp_inodes_are_used_up(const char *path);
 
 /* Returns what to append to the error of a file or directory that could not be created at path because of os_errno: "", or, after a
- * semicolon, that space or inodes are used up. Static storage. */
+ * semicolon, what helps: that space or inodes are used up, a limit or a right is in the way. Static storage. */
 const char *rp_making_remedy(int os_errno, const char *path);
 
 /* Returns the remedy for a write or an allocation of disk space at path that failed with os_errno; queries the file system whether space

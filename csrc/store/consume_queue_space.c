@@ -71,6 +71,8 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
             failed = ops->allocate(ops->context, fd, from, end - from) < 0; /* a nearly full disk: allocate only what is needed */
         }
         os_errno = errno;
+        /* xfs wants free blocks even where it has to allocate none. */
+        failed = failed && rp_file_next_hole(fd, from, end) < end;
         ops->close(ops->context, fd);
     }
     rp_file_map_random(rp_mapped_file_address(file), (size_t)file->size);

@@ -280,6 +280,42 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
     return rc;
 }
 
+/* A first file without entries gives the queue's offset by its name: it stays. Returns where what stays ends at least. */
+static int64_t keep_end_of(const rp_consume_queue *queue, int64_t cut) {
+    int64_t begin = rp_mapped_file_queue_begin(queue->row);
+    return cut > 0 && cut * queue->entry_size == begin && !queue->is_batch ? begin + queue->setup->file_size : begin;
+}
+
+/* Removes the files that lie wholly behind the entries below number `cut`. */
+static int remove_files(rp_consume_queue *queue, int64_t cut, rp_error *error) {
+    int64_t keep_end = keep_end_of(queue, cut);
+    int rc = RP_OK;
+    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - queue->setup->file_size >= cut * queue->entry_size &&
+           rp_mapped_file_queue_end(queue->row) > keep_end) {
+        rc = rp_mapped_file_queue_remove_last(queue->row, error);
+    }
+    return rc;
+}
+
+/* Recovery would take an empty directory for a queue that has lost its files. */
+static void remove_empty_directory(rp_consume_queue *queue) {
+    if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
+        rp_path_remove_empty(rp_consume_queue_directory(queue), 1);
+    }
+}
+
+/* The queue ends with the entries below number `cut` now, whatever its files hold. */
+static void end_at(rp_consume_queue *queue, int64_t cut) {
+    atomic_store_explicit(&queue->end_entry, cut, memory_order_release);
+    queue->cuts++;
+    if (atomic_load(&queue->first_entry) > cut) {
+        atomic_store(&queue->first_entry, cut);
+    }
+    if (atomic_load(&queue->synced_bytes) > cut * queue->entry_size) {
+        atomic_store(&queue->synced_bytes, cut * queue->entry_size);
+    }
+}
+
 /* Drops the entries from number `cut` on. */
 static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     int64_t end = rp_consume_queue_end_entry(queue), size = queue->entry_size, per_file = queue->setup->file_size / size;
@@ -289,11 +325,8 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     }
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
-    int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
-    /* A first file without entries gives the queue's offset by its name: it stays. */
-    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch;
-    int64_t keep_end = names_offset ? begin + file_size : begin;
-    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* otherwise the file is removed together with those behind it */
+    /* Otherwise the file is removed together with those behind it. */
+    bool cuts_file = cut % per_file != 0 || keep_end_of(queue, cut) > rp_mapped_file_queue_begin(queue->row);
     rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, cut * size, error) : NULL;
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what lies behind the cut would count as entries at the next start */
@@ -307,10 +340,7 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         rp_mapped_file_release(file);
         return rc;
     }
-    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= cut * size &&
-           rp_mapped_file_queue_end(queue->row) > keep_end) {
-        rc = rp_mapped_file_queue_remove_last(queue->row, error);
-    }
+    rc = remove_files(queue, cut, error);
     if (file != NULL) {
         if (stop > cut) { /* where its space was taken back: as far as possible */
             int clear_rc = clear_in(queue, file, &cut, stop, error);
@@ -318,29 +348,23 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         }
         rp_mapped_file_release(file);
     }
-    atomic_store_explicit(&queue->end_entry, cut, memory_order_release);
-    queue->cuts++;
-    if (atomic_load(&queue->first_entry) > cut) {
-        atomic_store(&queue->first_entry, cut);
-    }
-    if (atomic_load(&queue->synced_bytes) > cut * size) {
-        atomic_store(&queue->synced_bytes, cut * size);
-    }
-    if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
-        /* Recovery would take an empty directory for a queue that has lost its files. */
-        rp_path_remove_empty(rp_consume_queue_directory(queue), 1);
-    }
+    end_at(queue, cut);
+    remove_empty_directory(queue);
     return rc;
 }
 
-/* Drops the entries from that offset on. The queue then ends where the first dropped entry began, so a gap before it is kept. */
-static int cut_batches(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+/* Drops the entries from that offset on. The queue then ends where the first dropped entry began, so a gap before it is kept. is_kept:
+ * the files stay as they are. */
+static int cut_batches(rp_consume_queue *queue, int64_t offset, bool is_kept, rp_error *error) {
     int64_t cut = rp_batch_queue_find(queue, offset, 0, error);
     int64_t max = cut < 0 ? cut : rp_batch_queue_offset_of(queue, cut, error);
     if (max < 0) {
         return (int)max;
     }
-    int rc = cut_entries(queue, cut, error);
+    int rc = is_kept ? RP_OK : cut_entries(queue, cut, error);
+    if (is_kept) {
+        end_at(queue, cut);
+    }
     if (rp_consume_queue_end_entry(queue) == cut) {
         atomic_store_explicit(&queue->batch_max, max, memory_order_release);
         if (atomic_load(&queue->batch_min) > max) {
@@ -353,12 +377,24 @@ static int cut_batches(rp_consume_queue *queue, int64_t offset, rp_error *error)
 int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     rp_error local;
     error = error == NULL ? &local : error;
-    return queue->is_batch ? cut_batches(queue, offset, error) : cut_entries(queue, offset, error);
+    return queue->is_batch ? cut_batches(queue, offset, false, error) : cut_entries(queue, offset, error);
 }
 
-int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
+int rp_consume_queue_go_back(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     rp_consume_queue_leave_file(queue);
-    return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_end_entry(queue) * queue->entry_size, error);
+    if (queue->is_batch) {
+        return cut_batches(queue, offset, true, error);
+    }
+    end_at(queue, offset);
+    return RP_OK;
+}
+
+int rp_consume_queue_clear_behind(rp_consume_queue *queue, rp_error *error) {
+    int64_t end = rp_consume_queue_end_entry(queue);
+    rp_consume_queue_leave_file(queue);
+    int rc = remove_files(queue, end, error);
+    remove_empty_directory(queue);
+    return rc == RP_OK ? rp_mapped_file_queue_clear_tail(queue->row, end * queue->entry_size, error) : rc;
 }
 
 /* Under the append lock. Lets the queue begin with that entry, which was just read, so its page is in memory. */

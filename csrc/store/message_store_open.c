@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "batch_queue.h"
 #include "cut_intent.h"
@@ -114,6 +115,7 @@ static int set_paths(rp_message_store *store, rp_error *error) {
 
 static int make_directories(rp_message_store *store, rp_error *error) {
     const char *const paths[] = {store->paths.root, store->paths.commit_log, store->paths.queues};
+    store->queues_were_gone = access(store->paths.queues, F_OK) != 0;
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && rc == RP_OK && !store->options.read_only; i++) {
         rc = rp_path_make_directories(paths[i], error);
@@ -269,6 +271,7 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .dispatcher = &store->dispatcher,
                                     .checkpoint = &store->checkpoint,
                                     .was_clean = store->was_clean,
+                                    .queues_gone = store->queues_were_gone,
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,

@@ -181,6 +181,11 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
         recovery->queues_damaged = 1;
         return begin;
     }
+    if (is_known && checkpoint->queues_offset > begin && recovery->queues_gone) {
+        rp_log_write(recovery->log, RP_LOG_WARNING, "the consume queues are gone: rebuilding them");
+        recovery->queues_damaged = 1;
+        return begin;
+    }
     return is_known ? checkpoint->queues_offset : start_by_time(recovery);
 }
 
@@ -217,9 +222,9 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
         (!read_entry_before(ends, queue, offset, &last) || (last.commit_log_offset >= begin && !entry_is_true(ends, queue, &last)))) {
         ends->disagree = true;
     }
-    ends->rc = ends->rc == RP_OK ? rp_consume_queue_truncate(queue, offset, ends->error) : ends->rc;
-    if (ends->rc == RP_OK && !ends->recovery->was_clean) {
-        ends->rc = rp_consume_queue_clear_tail(queue, ends->error);
+    if (ends->rc == RP_OK) {
+        bool is_over = ends->recovery->was_clean && !ends->recovery->queues_damaged;
+        ends->rc = is_over ? rp_consume_queue_truncate(queue, offset, ends->error) : rp_consume_queue_go_back(queue, offset, ends->error);
     }
     return ends->rc != RP_OK;
 }
@@ -243,6 +248,19 @@ static int cut_queues(rp_recovery *recovery, int64_t log_offset, rp_error *error
             rp_queue_table_each(recovery->queues, cut_queue, &ends);
         }
     }
+    return ends.rc;
+}
+
+static int clear_behind(void *context, rp_consume_queue *queue) {
+    queue_ends *ends = context;
+    ends->rc = rp_consume_queue_clear_behind(queue, ends->error);
+    return ends->rc != RP_OK;
+}
+
+/* When every record has its entry: clears what the queues' files hold behind them. */
+static int clear_queues_behind(rp_recovery *recovery, rp_error *error) {
+    queue_ends ends = {.recovery = recovery, .rc = RP_OK, .error = error};
+    rp_queue_table_each(recovery->queues, clear_behind, &ends);
     return ends.rc;
 }
 
@@ -511,12 +529,14 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (recovery->read_only) {
         return RP_OK;
     }
+    bool went_back = !recovery->was_clean || recovery->queues_damaged;
+    rc = went_back ? clear_queues_behind(recovery, error) : RP_OK;
     bool ends_with_file =
         recovery->end % (int64_t)rp_mapped_file_queue_file_size(files(recovery)) == 0; /* later files are set aside whole */
-    if (!ends_with_file && (!recovery->was_clean || recovery->cut)) {
+    if (rc == RP_OK && !ends_with_file && (!recovery->was_clean || recovery->cut)) {
         rc = rp_mapped_file_queue_clear_tail(files(recovery), recovery->end, error);
     }
-    if (rc == RP_OK && recovery->was_clean && !recovery->queues_damaged) {
+    if (rc == RP_OK && !went_back) {
         rc = cut_queues(recovery, recovery->end, error);
     }
     return rc == RP_OK ? trim_queues(recovery, error) : rc;

@@ -18,6 +18,8 @@ READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
 RESUMES = ", writing resumes by itself"
 """What errors of the native core end with: true of a server that runs."""
+REMEDIES = ("free disk space", "free space on its file system", "no inodes left")
+"""What the text of an error says that names what helps against a full disk."""
 HEAD_MAX, TAIL_MAX = 4096, 500
 """Characters of a text that others made: the longest path is whole, and so is what helps, which stands at the end."""
 
@@ -49,7 +51,7 @@ def complain(program: str, error: Exception) -> None:
 
 def remedies(error: Exception) -> Sequence[str]:
     """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
-    if not isinstance(error, DiskFull) or "free disk space" in str(error) or "no inodes left" in str(error):
+    if not isinstance(error, DiskFull) or any(remedy in str(error) for remedy in REMEDIES):
         return ()
     if error.file and inodes_are_used_up(error.file):
         return (f"the file system of {error.file} has no inodes left (df -i): remove files there, or name another place, then start again",)

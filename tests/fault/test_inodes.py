@@ -59,6 +59,7 @@ def test_used_up_inodes_are_named_where_space_is_free(disk: Path) -> None:
         assert "no inodes left" in text(lib.rp_write_remedy(errno.ENOSPC, str(path).encode()))
         assert "free disk space" in text(lib.rp_write_remedy(errno.EDQUOT, str(path).encode())), "a quota, not the disk"
     assert "no inodes left" in remedies(error)[0]
+    assert remedies(DiskFull(f"No space left on device{making_remedy(errno.ENOSPC, '/')}", file="/")) == (), "it stands there already"
     with pytest.raises(OSError, match="No space left"), (disk / "file 1").open("wb", buffering=0) as ballast:
         while ballast.write(bytes(4096)):
             pass
@@ -72,7 +73,9 @@ def test_a_relative_path_is_of_the_working_directory(disk: Path, monkeypatch: py
         assert "no inodes left" in making_remedy(errno.ENOSPC, path), path
     for path in ("", "/", "//", "/store", "x" * 5000):
         assert making_remedy(errno.ENOSPC, path) == "; free space on its file system", path
-    assert making_remedy(errno.EDQUOT, "store") == "; free space on its file system" and making_remedy(errno.EACCES, "store") == ""
+    assert making_remedy(errno.EDQUOT, "store") == "; free space on its file system" and making_remedy(errno.EIO, "store") == ""
+    assert making_remedy(errno.EACCES, "store") == making_remedy(errno.EPERM, "") == "; let this user write there"
+    assert "ulimit -f" in making_remedy(errno.EFBIG, "store")
 
 
 def test_a_directory_or_state_file_that_cannot_be_made_says_that_inodes_are_used_up(disk: Path) -> None:

@@ -100,6 +100,21 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     fixture_close(store);
 }
 
+/* Somebody removed the queues of a killed broker, to have them built again, and left the checkpoint. */
+static void queues_that_are_gone_are_built_from_all_of_the_log(const rp_message_store_options *options) {
+    char path[600];
+    path_of(path, sizeof path, options->root_path, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+    path_of(path, sizeof path, options->root_path, "consumequeue");
+    fixture_remove(path);
+    rp_message_store *store = fixture_open(options);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2 && rp_consume_queue_min_offset(fixture_queue(store, "Recovery", id)) == 0);
+        CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), 0) == 0);
+    }
+    fixture_close(store);
+}
+
 static int allocations_left;
 
 static int allocate_until_the_disk_is_full(void *context, int fd, int64_t offset, int64_t size) {
@@ -451,6 +466,7 @@ int main(void) {
     a_checkpoint_of_the_lowest_time_allows_no_start_but_the_first(&options);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
+    queues_that_are_gone_are_built_from_all_of_the_log(&options);
     a_rebuild_that_was_interrupted_begins_anew(&options, 1);
     a_rebuild_that_was_interrupted_begins_anew(&options, 0);
     damage_below_what_was_synced_costs_one_message(&options, end);

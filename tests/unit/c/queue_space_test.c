@@ -1,0 +1,83 @@
+/* queue_space_test.c: a queue that goes back keeps its files as they are for the entries that are put again; then what it does not need is
+ * cleared. */
+#include "../../../csrc/store/commit_log_inl.h"
+#include "../../../csrc/store/consume_queue_writer.h"
+#include "check.h"
+#include "store_fixture.h"
+
+enum { PER_FILE = FIXTURE_QUEUE_FILE_ENTRIES, FILES = 8, MESSAGES = FILES * PER_FILE - 10 };
+
+typedef int change(rp_consume_queue *queue, int64_t offset, rp_error *error);
+
+static int clear_behind(rp_consume_queue *queue, int64_t unused, rp_error *error) {
+    (void)unused;
+    return rp_consume_queue_clear_behind(queue, error);
+}
+
+static void run(rp_message_store *store, change *it, rp_consume_queue *queue, int64_t offset) {
+    pthread_mutex_t *append_lock = &rp_message_store_commit_log(store)->append_lock;
+    rp_error error = {0};
+    pthread_mutex_lock(append_lock);
+    CHECK(it(queue, offset, &error) == RP_OK);
+    pthread_mutex_unlock(append_lock);
+}
+
+/* How many files the queue has; *zeros_from becomes the byte behind the last one that is no zero, *blocks their blocks. */
+static int look(const char *root, int64_t *zeros_from, int64_t *blocks) {
+    int count = 0;
+    *zeros_from = *blocks = 0;
+    for (int64_t base = 0; base < FILES * PER_FILE * RP_CONSUME_QUEUE_ENTRY_SIZE; base += PER_FILE * RP_CONSUME_QUEUE_ENTRY_SIZE) {
+        char path[600];
+        uint8_t bytes[PER_FILE * RP_CONSUME_QUEUE_ENTRY_SIZE];
+        struct stat status;
+        snprintf(path, sizeof path, "%s/consumequeue/T/0/%020lld", root, (long long)base);
+        int fd = open(path, O_RDONLY);
+        if (fd < 0)
+            continue;
+        count++;
+        CHECK(fstat(fd, &status) == 0 && read(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes);
+        *blocks += (int64_t)status.st_blocks;
+        for (int64_t i = 0; i < (int64_t)sizeof bytes; i++)
+            *zeros_from = bytes[i] != 0 ? base + i + 1 : *zeros_from;
+        close(fd);
+    }
+    return count;
+}
+
+/* Goes back to `offset`, and entries are put again up to `end`. files: so many are needed for those. */
+static void goes_back(int64_t offset, int64_t end, int files) {
+    char path[400];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    options.index_enable = 0;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "T", 0);
+    for (int64_t i = 0; i < MESSAGES; i++)
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    int64_t zeros_from, blocks, before;
+    CHECK(look(path, &zeros_from, &before) == FILES && zeros_from > (MESSAGES - 1) * RP_CONSUME_QUEUE_ENTRY_SIZE);
+    run(store, rp_consume_queue_go_back, queue, offset);
+    CHECK(rp_consume_queue_max_offset(queue) == offset && look(path, &zeros_from, &blocks) == FILES && blocks == before);
+    for (int64_t i = offset; i < end; i++)
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    CHECK(look(path, &zeros_from, &blocks) == FILES && blocks == before);
+    run(store, clear_behind, queue, 0);
+    CHECK(look(path, &zeros_from, &blocks) == files && zeros_from <= end * RP_CONSUME_QUEUE_ENTRY_SIZE);
+    for (int64_t i = end; i < end + 2 * PER_FILE; i++) /* files are made again */
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    for (int64_t i = 0; i < end + 2 * PER_FILE; i++)
+        CHECK(fixture_check(store, queue, i) == 0);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+int main(void) {
+    goes_back(0, 0, 0);
+    goes_back(0, 1, 1);
+    goes_back(1, PER_FILE, 1);
+    goes_back(PER_FILE, 2 * PER_FILE + 3, 3);
+    goes_back(5, MESSAGES, FILES);
+    goes_back(MESSAGES, MESSAGES, FILES);
+    return 0;
+}
