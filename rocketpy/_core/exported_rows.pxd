@@ -1,5 +1,5 @@
-# exported_rows.pxd: copies rows of a native table for Python. A visitor copies them without the GIL; then they become objects, all of them or
-# each as it is asked for.
+# exported_rows.pxd: copies rows of a native table for Python. A visitor copies them without the GIL; then they become objects, all of them
+# or each as it is asked for.
 from libc.stdint cimport int64_t, uint32_t
 
 from rocketpy._core.base cimport rp_slice
