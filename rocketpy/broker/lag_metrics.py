@@ -117,11 +117,12 @@ class LagMetrics:
             if each.pulled > each.committed:
                 waits_ms = _age_ms(store, each, max(first, each.pulled), now_ms)
             pulled[key] = max(pulled[key], waits_ms)
+        labels = {key: self._labels(*key) for key in committed}
         for name, help_text, ages in (
             ("rocketmq_consumer_lag_latency_milliseconds", "How long the first message that is not committed has been there", committed),
             ("rocketmq_consumer_queueing_latency_milliseconds", "How long the first message that is not pulled has been there", pulled),
         ):
-            yield self._families.gauge(name, help_text, [(self._labels(*key), age_ms) for key, age_ms in ages.items()])
+            yield self._families.gauge(name, help_text, [(labels[key], age_ms) for key, age_ms in ages.items()])
 
     def _stalled(self, after_ms: int) -> list[tuple[Labels, float]]:
         parts = self._parts
