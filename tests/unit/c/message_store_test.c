@@ -315,7 +315,8 @@ static void new_queues_leave_maps_for_everything_else(const char *path) {
         CHECK(rp_message_store_prepare_queue(store, further, &error) == RP_E_NO_MEMORY);
         CHECK(strstr(error.message, "vm.max_map_count") != NULL && strstr(error.file, "Further") != NULL);
         CHECK(rp_message_store_prepare_queue(store, further, NULL) == RP_E_NO_MEMORY);
-        CHECK(fixture_append(store, further, 0) == RP_OK); /* of who asks for no leave: a master's messages, and those that recovery finds */
+        /* Who asks for no leave goes on: a master's messages, and what recovery finds. */
+        CHECK(fixture_append(store, further, 0) == RP_OK);
         CHECK(rp_message_store_delete_topic(store, fixture_slice("Further"), NULL) == RP_OK);
         CHECK(rp_message_store_delete_topic(store, fixture_slice("Some"), NULL) == RP_OK);
         for (int32_t id = 0; id < QUEUES; id++) {
