@@ -49,8 +49,8 @@ typedef struct rp_message_store_options {
     int32_t rebuild_queues; /* for tools: consume queues are dropped and rebuilt from the whole commit log */
     int32_t holds_back; /* behind a controller: records that may be unconfirmed get no queue entry at open (recovery.h) */
     uint32_t queues_max; /* bound of the queues of topics, default 1,000,000 */
-    /* Files of consume queues beyond which no message is taken for a queue without one: each is a map of the process, which needs others for
-     * its log, its memory and its threads. Default 0: any number. Queues that recovery or a master asks for are made all the same. */
+    /* Files of consume queues beyond which no message is taken for a queue without one: each is a map of the process, which needs others
+     * for its log, its memory and its threads. Default 0: any number. Queues that recovery or a master asks for are made all the same. */
     uint32_t queue_files_max;
     uint32_t light_queues_max; /* bound of light queues (light_queue.h) among these; default 0: none is created, existing ones continue */
     const char *delay_levels; /* messageDelayLevel; NULL: RocketMQ's 18 levels */

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ..remoting.bodies import DataVersion
 from .kept_texts import KeptTexts, in_one_line, indented, version_text
 
-if TYPE_CHECKING:
-    from .subscriptions import GroupConfig
+
+class WrittenGroup(Protocol):
+    """What is written of a GroupConfig (subscriptions.py)."""
+
+    @property
+    def group(self) -> str: ...
+    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,7 @@ class GroupsOfAMoment:
     """All groups, or a piece of them, and which topics each may not read. Neither is ever altered."""
 
     version: DataVersion
-    configs: tuple[GroupConfig, ...]
+    configs: tuple[WrittenGroup, ...]
     forbidden: Mapping[str, Mapping[str, int]]
 
 
@@ -29,7 +34,7 @@ class GroupTexts:
     """One a table."""
 
     def __init__(self) -> None:
-        self._texts = KeptTexts["GroupConfig"](lambda config: config.group, _member)
+        self._texts = KeptTexts[WrittenGroup](lambda config: config.group, _member)
 
     def pretty(self, groups: GroupsOfAMoment) -> str:
         """As RocketMQ writes subscriptionGroup.json."""
@@ -49,5 +54,5 @@ def _forbidden(groups: GroupsOfAMoment) -> str:
     return indented({group: dict(sorted(topics.items())) for group, topics in sorted(groups.forbidden.items())}, 1)
 
 
-def _member(config: GroupConfig) -> str:
+def _member(config: WrittenGroup) -> str:
     return f"{indented(config.group, 0)}:{indented(config.to_json(), 2)}"
