@@ -97,6 +97,10 @@ static void publish_space(rp_consume_queue *queue, int64_t end) {
     }
 }
 
+static bool has_enough_files(const rp_consume_queue_setup *setup) {
+    return setup->files_max > 0 && atomic_load_explicit(setup->files, memory_order_relaxed) >= setup->files_max;
+}
+
 int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     if (rp_mapped_file_queue_end(queue->row) != 0 || rp_consume_queue_end_entry(queue) != 0) {
         return RP_OK;
@@ -104,6 +108,13 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     rp_error local;
     error = error == NULL ? &local : error;
     error->status = RP_OK;
+    if (has_enough_files(queue->setup)) {
+        int refused = rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, rp_mapped_file_queue_directory(queue->row), -1,
+                                   "a new queue needs a file, and those of the other queues are as many maps of this process as leave it "
+                                   "room for its log and memory: delete topics, or raise vm.max_map_count (sysctl) and restart");
+        rp_commit_log_tell_refused(queue->setup->log, error);
+        return refused;
+    }
     rp_mapped_file *file = find_or_make_file(queue, 0, error);
     int rc = file == NULL ? RP_E_IO : make_space(queue, file, 0, step_end(queue, 0), error);
     if (file != NULL) {

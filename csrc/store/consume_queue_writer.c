@@ -31,7 +31,8 @@ int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, i
     rp_mapped_file_queue_options options = {.ops = setup->ops,
                                             .directory = path,
                                             .file_size = setup->file_size,
-                                            .mode = setup->read_only ? RP_MAP_READ : RP_MAP_WRITE_ONLY_MAP};
+                                            .mode = setup->read_only ? RP_MAP_READ : RP_MAP_WRITE_ONLY_MAP,
+                                            .files = setup->files};
     if (queue == NULL || rp_mapped_file_queue_create(&options, &queue->row) != RP_OK) {
         free(queue);
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, path, -1, "no memory for the queue");

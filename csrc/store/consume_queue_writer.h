@@ -22,6 +22,8 @@ typedef struct rp_consume_queue_setup {
     uint32_t entry_size;   /* RP_CONSUME_QUEUE_ENTRY_SIZE, or RP_BATCH_ENTRY_SIZE for batch queues */
     int32_t read_only;
     rp_commit_log *log; /* for searches by time */
+    _Atomic int64_t *files; /* counts the files of all queues (mapped_file_queue.h); NULL: nobody does */
+    uint32_t files_max;     /* beyond these no queue is prepared; 0: any number */
 } rp_consume_queue_setup;
 
 /* Makes an empty queue, with nothing on disk; its directory is made with its first file. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE. */

@@ -34,6 +34,7 @@ int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_
     row->ops = options->ops;
     row->file_size = options->file_size;
     row->mode = options->mode;
+    row->files = options->files;
     pthread_mutex_init(&row->lock, NULL);
     pthread_mutex_init(&row->name_lock, NULL);
     *row_out = row;
@@ -99,6 +100,12 @@ static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
     return RP_OK;
 }
 
+static void count_files(const rp_mapped_file_queue *row, int64_t more) {
+    if (row->files != NULL) {
+        atomic_fetch_add_explicit(row->files, more, memory_order_relaxed);
+    }
+}
+
 /* Under lock: publishes the file as the row's last one. */
 static int publish_file(rp_mapped_file_queue *row, rp_mapped_file *file) {
     int64_t size = (int64_t)row->file_size, index = file->base_offset / size;
@@ -112,6 +119,7 @@ static int publish_file(rp_mapped_file_queue *row, rp_mapped_file *file) {
         atomic_store_explicit(&row->begin, file->base_offset, memory_order_release);
     }
     atomic_store_explicit(&row->end, file->base_offset + size, memory_order_release);
+    count_files(row, 1);
     return RP_OK;
 }
 
@@ -367,6 +375,7 @@ static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, bool 
     }
     file->next_removed = row->removed;
     row->removed = file;
+    count_files(row, -1);
     rp_mapped_file_release(file);
     return rc;
 }

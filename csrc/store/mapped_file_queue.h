@@ -11,6 +11,7 @@
 #ifndef RP_STORE_MAPPED_FILE_QUEUE_H
 #define RP_STORE_MAPPED_FILE_QUEUE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "../base/error.h"
@@ -26,6 +27,7 @@ typedef struct rp_mapped_file_queue_options {
     int32_t mode;          /* rp_map_mode */
     const char *aside_directory; /* copied: files with data that leave the row after a crash are moved here, never over a file that is there
                                   * already; NULL: they are deleted */
+    _Atomic int64_t *files; /* counts the files of all rows that name it, mapped yet or not; outlives the row. NULL: nobody counts them */
 } rp_mapped_file_queue_options;
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row);

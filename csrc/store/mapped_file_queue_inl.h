@@ -16,6 +16,7 @@ struct rp_mapped_file_queue {
     char *aside_directory;  /* fixed; NULL: files are deleted */
     uint64_t file_size;     /* fixed */
     int32_t mode;           /* fixed */
+    _Atomic int64_t *files; /* fixed; relaxed: a lone number */
     _Atomic(rp_file_slots *) slots; /* replaced under lock, released after it is filled */
     _Atomic int64_t begin;  /* bytes; written under lock */
     _Atomic int64_t end;    /* bytes; written under lock */

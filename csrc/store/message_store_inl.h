@@ -35,6 +35,7 @@ struct rp_message_store {
     const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
     rp_consume_queue_setup queue_setup, batch_setup; /* fixed before the first queue */
+    _Atomic int64_t queue_files;      /* of all queues, mapped yet or not */
     rp_ledger_index *ledger_index;    /* fixed after open; NULL when the log has no entries */
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */

@@ -231,7 +231,9 @@ static int open_queues(rp_message_store *store, rp_error *error) {
                                                   .file_size = options->consume_queue_file_size,
                                                   .entry_size = RP_CONSUME_QUEUE_ENTRY_SIZE,
                                                   .read_only = options->read_only,
-                                                  .log = store->commit_log};
+                                                  .log = store->commit_log,
+                                                  .files = &store->queue_files,
+                                                  .files_max = options->queue_files_max};
     store->batch_setup = store->queue_setup;
     store->batch_setup.directory = store->paths.batch_queues;
     store->batch_setup.file_size = options->batch_queue_file_size;

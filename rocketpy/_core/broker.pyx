@@ -4,10 +4,9 @@
 # The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
+from rocketpy._core.exported_rows cimport empty_buffer, export_buffer, export_row, exported_row, exported_rows, imported_rows, no_name
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
@@ -370,12 +369,12 @@ cdef class Broker(BrokerCounters):
     def half_counts(self, int64_t half_position, int64_t op_position):
         cdef export_buffer buffer
         cdef int status
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 1, 1)
         self.enter()
         with nogil:
             status = rp_broker_each_half_count(self.native, half_position, op_position, export_half_count, &buffer)
         self.leave()
-        rows = imported_rows(&buffer, 1, 1)
+        rows = imported_rows(&buffer)
         check(status, NULL)
         return rows
 
@@ -568,24 +567,27 @@ cdef class Broker(BrokerCounters):
         self.leave()
 
     def offsets(self, str group=None, str topic=None):
+        return list(self.copy_offsets(group, topic))
+
+    def copy_offsets(self, str group=None, str topic=None):
         cdef export_buffer buffer
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 2, 2)
         self.enter()
         with nogil:
             rp_broker_each_offset(self.native, group_name, topic_name, export_offset, &buffer)
         self.leave()
-        return imported_rows(&buffer, 2, 2)
+        return exported_rows(&buffer)
 
     def stalled_queues(self, int64_t idle_ms):
         cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 2, 3)
         self.enter()
         with nogil:
             rp_broker_each_stalled(self.native, idle_ms, export_stalled, &buffer)
         self.leave()
-        return imported_rows(&buffer, 2, 3)
+        return imported_rows(&buffer)
 
     @property
     def offset_version(self):

@@ -1,9 +1,8 @@
 # broker_counters.pyx: the broker's statistics (csrc/broker/broker_stats.h).
 
-from libc.string cimport memset
 
 from rocketpy._core.base cimport read_fields, rp_field_row
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
+from rocketpy._core.exported_rows cimport empty_buffer, export_buffer, export_row, exported_row, imported_rows, no_name
 
 cdef extern from *:
     """
@@ -101,12 +100,12 @@ cdef class BrokerCounters(LiteTopics):
     cdef list topic_rows(self, topic_visit visit, int numbers):
         """Returns a visitor's rows of all topics: (name, numbers…)."""
         cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 1, numbers)
         self.enter()
         with nogil:
             rp_broker_each_topic_stats(self.native, visit, &buffer)
         self.leave()
-        return imported_rows(&buffer, 1, numbers)
+        return imported_rows(&buffer)
 
     def topic_stats(self):
         return self.topic_rows(export_topic, 4)
@@ -122,21 +121,21 @@ cdef class BrokerCounters(LiteTopics):
 
     def answer_stats(self):
         cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 0, 4 + RP_ANSWER_CLASSES)
         self.enter()
         with nogil:
             rp_broker_each_answer_stats(self.native, export_answers, &buffer)
         self.leave()
-        return imported_rows(&buffer, 0, 4 + RP_ANSWER_CLASSES)
+        return imported_rows(&buffer)
 
     def group_stats(self):
         cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 2, 3)
         self.enter()
         with nogil:
             rp_broker_each_group_stats(self.native, export_group, &buffer)
         self.leave()
-        return imported_rows(&buffer, 2, 3)
+        return imported_rows(&buffer)
 
     def stats(self):
         cdef rp_broker_stats stats

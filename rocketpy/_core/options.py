@@ -65,6 +65,7 @@ class MessageStoreOptions(TypedDict, total=False):
     rebuild_queues: int
     holds_back: int
     queues_max: int
+    queue_files_max: int
     light_queues_max: int
     delay_levels: str | None
     index_enable: int

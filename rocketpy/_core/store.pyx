@@ -26,8 +26,8 @@ cdef extern from *:
         ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
         ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
         ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(holds_back), ROW(queues_max),
-        ROW(light_queues_max), ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host),
-        ROW(store_host_is_v6),
+        ROW(queue_files_max), ROW(light_queues_max), ROW(delay_levels), ROW(index_enable), ROW(index_slot_count),
+        ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
         ROW(ledger_index_path), ROW(ledger_index_file_size), ROW(ledger_committed_index),
         ROW(compaction_file_size), ROW(compaction_queue_file_size), ROW(compaction_interval_ms), ROW(compaction_key_memory),
         RP_FIELD_END};

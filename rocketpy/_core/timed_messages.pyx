@@ -1,10 +1,9 @@
 # timed_messages.pyx: messages with a delivery time (csrc/broker/timed_messages.h).
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 from rocketpy._core.base cimport check, read_fields, rp_field_row, set_fields, slice_of_text
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
+from rocketpy._core.exported_rows cimport empty_buffer, export_buffer, export_row, exported_row, imported_rows, no_name
 from rocketpy._core.errors import NoMemory
 from rocketpy._core.options import TimerOptions
 from rocketpy._core.store import host_bytes
@@ -138,12 +137,12 @@ cdef class TimedMessages(PoppedMessages):
 
     def timer_counts(self):
         cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
+        empty_buffer(&buffer, 1, 2)
         self.enter()
         with nogil:
             rp_broker_each_timer_count(self.native, export_timer_count, &buffer)
         self.leave()
-        return imported_rows(&buffer, 1, 2)
+        return imported_rows(&buffer)
 
     @property
     def timer_count_version(self):

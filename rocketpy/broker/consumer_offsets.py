@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -221,15 +221,15 @@ class ConsumerOffsets:
 
     def snapshot(self) -> OffsetsSnapshot:
         """All offsets at one moment."""
-        return OffsetsSnapshot(self.version, self._table.offsets())
+        return OffsetsSnapshot(self.version, self._table.copy_offsets())
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsSnapshot:
-    """All offsets at one moment: (group, topic, queue id, offset)."""
+    """All offsets at one moment: (group, topic, queue id, offset). The rows are made where they are read."""
 
     version: DataVersion
-    rows: list[tuple[str, str, int, int]]
+    rows: Iterable[tuple[str, str, int, int]]
 
     def text(self, *, pretty: bool = False, light: bool = False, log_end: int | None = None) -> str:
         """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip members that they do not know. `light`: that of

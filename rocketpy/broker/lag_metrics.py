@@ -1,14 +1,16 @@
 """How far groups are behind, in messages and in time. RocketMQ: ConsumerLagCalculator (5.3.3 broker/metrics/).
 
-Queues that are stalled are counted on the event loop. All else is on the thread of the scrape: the native tables answer any thread, of ours
-a group or a topic is looked up by itself, and a row for each queue of each group is too much for the loop (80,000 took 0.7 s of it). The
-time when a message was stored is in the log, possibly on disk.
+On the thread of the scrape: the native tables answer any thread, of ours a group or a topic is looked up by itself, and a row for each
+queue of each group is too much for the event loop (80,000 took 0.7 s of it). The time when a message was stored is in the log, possibly on
+disk.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
@@ -18,6 +20,8 @@ from ..metrics.families import Labels, MetricFamilies
 from . import names
 from .parts import Parts
 from .stalled_queues import StalledQueues
+
+_PAIR = itemgetter(0, 1)
 
 
 class QueueBehind(NamedTuple):
@@ -48,19 +52,18 @@ class LagMetrics:
     def behind(self) -> list[QueueBehind]:
         """The queues of all such groups, also those read to the end. On any thread."""
         parts, settings = self._parts, self._parts.settings
-        is_lite_wanted, offsets = settings.lite_lag_count or settings.lite_lag_latency, parts.native.offsets()
-        return (self._lite_behind(offsets) if is_lite_wanted else []) + [
-            QueueBehind(
-                group,
-                topic,
-                queue,
-                committed,
-                max(committed, parts.offsets.query_pull(group, topic, queue)),
-                max(committed, parts.store.max_offset(topic, queue)),
-            )
-            for group, topic, queue, committed in offsets
-            if topic in parts.topics and parts.consumers.is_consumed(group, topic)
-        ]
+        is_lite_wanted, offsets = settings.lite_lag_count or settings.lite_lag_latency, parts.native.copy_offsets()
+        pulled_of, end_of = parts.native.read_pull_offset, parts.store.max_offset
+        behind = self._lite_behind(offsets) if is_lite_wanted else []
+        for (group, topic), rows in itertools.groupby(offsets, key=_PAIR):
+            if topic in parts.topics and parts.consumers.is_consumed(group, topic):
+                behind += [
+                    QueueBehind(
+                        group, topic, queue, committed, max(committed, pulled_of(group, topic, queue)), max(committed, end_of(topic, queue))
+                    )
+                    for _, _, queue, committed in rows
+                ]
+        return behind
 
     def _lite_behind(self, offsets: Iterable[tuple[str, str, int, int]]) -> list[QueueBehind]:
         """Groups of lite topics have no subscriptions to their queues, and what is out is not committed."""
@@ -73,7 +76,7 @@ class LagMetrics:
         ]
 
     def stalled(self) -> Iterator[Metric]:
-        """On the event loop."""
+        """On any thread."""
         if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
             yield self._families.gauge(
                 "rocketmq_consumer_stalled_queues", "Queues with messages that a live group does not come for", self._stalled(after_ms)
@@ -114,16 +117,21 @@ class LagMetrics:
             if each.pulled > each.committed:
                 waits_ms = _age_ms(store, each, max(first, each.pulled), now_ms)
             pulled[key] = max(pulled[key], waits_ms)
+        labels = {key: self._labels(*key) for key in committed}
         for name, help_text, ages in (
             ("rocketmq_consumer_lag_latency_milliseconds", "How long the first message that is not committed has been there", committed),
             ("rocketmq_consumer_queueing_latency_milliseconds", "How long the first message that is not pulled has been there", pulled),
         ):
-            yield self._families.gauge(name, help_text, [(self._labels(*key), age_ms) for key, age_ms in ages.items()])
+            yield self._families.gauge(name, help_text, [(labels[key], age_ms) for key, age_ms in ages.items()])
 
     def _stalled(self, after_ms: int) -> list[tuple[Labels, float]]:
         parts = self._parts
-        stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
+        stalled = StalledQueues(self._live, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
         return [(self._labels(group, topic), count) for (group, topic), count in stalled.items()]
+
+    def _live(self, group: str) -> Sequence[str]:
+        """In place of the clients of a group, which nobody wants the names of here: whether there are any."""
+        return (group,) if self._parts.consumers.get(group) is not None else ()
 
     def _labels(self, group: str, topic: str) -> dict[str, str]:
         return {**self._group_labels(group, topic), "is_retry": str(topic.startswith(names.RETRY_PREFIX)).lower()}

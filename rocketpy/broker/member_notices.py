@@ -2,9 +2,9 @@
 RocketMQ: DefaultConsumerIdsChangeListener (5.3.3 broker/client/), which tells all members of every change.
 
 Of a thousand members that come back at once each would be told of every other one: half a million notices. All changes that one turn brings
-are one notice to each member.
+are one notice to each member. A process that ends may be in hundreds of groups of as many members each: others have their turn in between.
 
-Threads  one event loop.
+Threads  one event loop. Bounds: TOLD_AT_ONCE notices in one turn of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 from ..remoting.codes import RequestCode
 from .clients import Channel, Notify
@@ -20,22 +21,37 @@ from .parts import ClientLink
 log = logging.getLogger(__name__)
 
 
+TOLD_AT_ONCE: Final = 1000
+
+
 class MemberNotices:
     """One of a broker."""
 
     def __init__(self, link: ClientLink) -> None:
         self._link = link
         self._due: dict[str, Sequence[Channel]] = {}
+        self._turn: asyncio.Handle | None = None
 
     def add(self, change: Notify) -> None:
         """The members as they are behind the change: those of an earlier one that have left since are told nothing."""
-        if not self._due:
-            asyncio.get_running_loop().call_soon(self._tell)
         self._due[change.group] = change.channels
+        self._have_told()
+
+    def _have_told(self) -> None:
+        if self._due and self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._tell)
 
     def _tell(self) -> None:
-        due, self._due = self._due, {}
-        for group, channels in due.items():
+        self._turn, chosen, room = None, [], TOLD_AT_ONCE
+        while self._due and room > 0:
+            group, channels = next(iter(self._due.items()))
+            chosen.append((group, channels[:room]))
+            del self._due[group]
+            if len(channels) > room:
+                self._due[group] = channels[room:]
+            room -= len(channels)
+        self._have_told()
+        for group, channels in chosen:
             fields = {"consumerGroup": group}
             told = [self._link.notify(channel, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields) for channel in channels]
             if untold := told.count(False):  # who is gone or does not read; want of memory is said by whoever sends

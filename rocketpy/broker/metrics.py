@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client.core import Metric
 
@@ -35,6 +35,13 @@ _MESSAGE_TYPES: Final = ("normal", "fifo", "delay", "transaction")  # rp_message
 _CONSUME_MODES: Final = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
 
 
+class _Clients(NamedTuple):
+    """How many connections there are, by what their series are labelled with."""
+
+    producers: Counter[tuple[int, int]]
+    consumers: Counter[tuple[str, str, int, int]]
+
+
 class BrokerMetrics:
     """Reads the broker's metrics for a scrape."""
 
@@ -48,11 +55,8 @@ class BrokerMetrics:
         self._wanted = settings.sections
         sections: dict[str, Callable[[], Iterable[Metric]]] = {
             "enableStatsMetrics": self._tables,
-            "enableConnectionMetrics": self._connections,
-            "enableRequestMetrics": self._requests,
+            "enableRequestMetrics": self._calls.changes,
             "enableRemotingMetrics": self._calls.calls,
-            "enableTransactionMetrics": self._transactions.ends,
-            "enableLagAndDlqMetrics": self._letters_and_stalled,
             "enableMessageStoreMetrics": self._store_and_timers,
             "enablePopMetrics": self._pop,
         }
@@ -60,22 +64,30 @@ class BrokerMetrics:
         self._sections += [self._replication, self._refusals]
 
     def read(self) -> Scrape:
-        """On the event loop."""
+        """On the event loop: what other requests change there. All else has a row for each topic, group or queue of tens of thousands."""
         metrics = list(chain.from_iterable(section() for section in self._sections))
-        return Scrape(metrics, functools.partial(self._looked_up, self._transactions.positions()))
+        clients = self._clients() if "enableConnectionMetrics" in self._wanted else None
+        return Scrape(metrics, functools.partial(self._looked_up, clients, self._transactions.positions()))
 
-    def _looked_up(self, positions: tuple[int, int]) -> Iterator[Metric]:
-        """The metrics that need reads of the log, which may wait for the disk, or a row for each queue of each group. On any thread but the
-        event loop's."""
+    def _looked_up(self, clients: _Clients | None, positions: tuple[int, int]) -> Iterator[Metric]:
+        """The metrics that need reads of the log, which may wait for the disk, or rows of large tables. On any thread but the event
+        loop's."""
+        if clients is not None:
+            yield from self._connections(clients)
+        if "enableRequestMetrics" in self._wanted:
+            yield from self._messages()
+        if "enableTransactionMetrics" in self._wanted:
+            yield from self._transactions.ends()
+            yield from self._transactions.halves(positions)
         if "enableLagAndDlqMetrics" in self._wanted:
+            yield from self._dead_letters()
+            yield from self._lag_metrics.stalled()
             behind = self._lag_metrics.behind()
             yield from self._lag_metrics.counts(behind)
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
         if "enableMessageStoreMetrics" in self._wanted:
             age_ms = self._oldest_age_ms()
             yield self._gauge("rocketmq_storage_message_reserve_time_milliseconds", "Age of the oldest message", [(_LOCAL_DISK, age_ms)])
-        if "enableTransactionMetrics" in self._wanted:
-            yield from self._transactions.halves(positions)
 
     def _oldest_age_ms(self) -> int:
         """0 if the log is empty, or if its first record has just been deleted."""
@@ -101,17 +113,21 @@ class BrokerMetrics:
         yield self._gauge("rocketmq_topic_number", "Active topic number", [({}, len(parts.topics))])
         yield self._gauge("rocketmq_consumer_group_number", "Active subscription group number", [({}, len(parts.groups))])
 
-    def _connections(self) -> Iterator[Metric]:
-        producers = Counter((each.language, each.version) for _, clients in self._parts.producers for each in clients)
+    def _clients(self) -> _Clients:
+        return _Clients(
+            Counter((each.language, each.version) for _, clients in self._parts.producers for each in clients),
+            Counter(
+                (group.group, group.consume_type, each.language, each.version)
+                for group in self._parts.consumers
+                for each in group.clients.values()
+            ),
+        )
+
+    def _connections(self, clients: _Clients) -> Iterator[Metric]:
         yield self._gauge(
             "rocketmq_producer_connections",
             "Producer connections",
-            [(_client_labels(language, version), count) for (language, version), count in producers.items()],
-        )
-        consumers = Counter(
-            (group.group, _CONSUME_MODES.get(group.consume_type, "push"), each.language, each.version)
-            for group in self._parts.consumers
-            for each in group.clients.values()
+            [(_client_labels(language, version), count) for (language, version), count in clients.producers.items()],
         )
         yield self._gauge(
             "rocketmq_consumer_connections",
@@ -120,19 +136,15 @@ class BrokerMetrics:
                 (
                     {
                         "consumer_group": group,
-                        "consume_mode": mode,
+                        "consume_mode": _CONSUME_MODES.get(consume_type, "push"),
                         "is_system": _bool(_is_system_group(group)),
                         **_client_labels(language, version),
                     },
                     count,
                 )
-                for (group, mode, language, version), count in consumers.items()
+                for (group, consume_type, language, version), count in clients.consumers.items()
             ],
         )
-
-    def _requests(self) -> Iterator[Metric]:
-        yield from self._messages()
-        yield from self._calls.changes()
 
     def _messages(self) -> Iterator[Metric]:
         taken = [
@@ -149,10 +161,6 @@ class BrokerMetrics:
         )
         yield self._counter("rocketmq_messages_out", "Outgoing messages", [(labels, count) for labels, count, _ in given])
         yield self._counter("rocketmq_throughput_out", "Bytes of outgoing messages", [(labels, size) for labels, _, size in given])
-
-    def _letters_and_stalled(self) -> Iterator[Metric]:
-        yield from self._dead_letters()
-        yield from self._lag_metrics.stalled()
 
     def _dead_letters(self) -> Iterator[Metric]:
         """How many messages the dead letter topics received."""

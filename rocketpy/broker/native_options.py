@@ -19,6 +19,7 @@ from ..ha.service import HaSettings
 from ..store.directory import batch_topics
 from .ledger_options import with_ledger
 from .light_queues import light_queues_max
+from .queue_files import queue_files_max
 from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
@@ -77,6 +78,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "append_wait_timeout_ms": appending["wait_timeout_ms"],
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
         "holds_back": int(config.boolean("enableControllerMode")),
+        "queue_files_max": queue_files_max(),
         "light_queues_max": light_queues_max(config),
         "delay_levels": config.text("messageDelayLevel"),
         "index_enable": int(config.boolean("messageIndexEnable")),

@@ -99,7 +99,7 @@ class RetentionService:
         if not decision.delete_count:
             return decision
         try:
-            self._unread = oldest_unread(self._native.offsets(), self._store)
+            self._unread = oldest_unread(self._native.copy_offsets(), self._store)
         except RocketpyError as error:
             log.error("retention cannot see who has not read what, it tries again later: %s", error)
             return dataclasses.replace(decision, delete_count=0) if self._settings.keeps_unread else decision

@@ -107,8 +107,8 @@ def warn_of_maps(maps: Path = Path("/proc/self/maps"), limit: Path = Path("/proc
         return
     if taken >= most * MAPS_SHARE_MAX:
         log.warning(
-            "this process has %d of the %d maps that vm.max_map_count allows, a queue or log file each: at the limit sends to new queues "
-            "are refused and the next start fails; raise it: sudo sysctl -w vm.max_map_count=%d",
+            "this process has %d of the %d maps that vm.max_map_count allows, a queue or log file each: at seven eighths sends to "
+            "new queues are refused, at the limit the next start fails; raise it: sudo sysctl -w vm.max_map_count=%d",
             taken,
             most,
             most * 10,

@@ -36,7 +36,7 @@ def saved_states(
     """The tables that are kept in files."""
     return SavedStates(
         SavedState(directory / "topics.json", topics.snapshot, lambda: topics.version, topics.texts.pretty),
-        SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
+        SavedState(directory / "subscriptionGroup.json", groups.snapshot, lambda: groups.version, groups.texts.pretty),
         SavedState(directory / offsets_file, durable_offsets.snapshot, lambda: offsets.change_count, durable_offsets.text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
         SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.state, delay_offsets.durable_text),

@@ -151,6 +151,9 @@ class BrokerStats:
         self._series: dict[tuple[str, str], Series] = {}
         self._still: dict[tuple[str, str], Sample] = {}
         """The last samples of series that were dropped: a counter that moves again goes on from there."""
+        self._of_topic: dict[str, set[tuple[str, str]]] = {}
+        self._of_group: dict[str, set[tuple[str, str]]] = {}
+        """The entries of both tables, so that the end of a topic or a group costs what it has."""
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
         self._sampled_ms = now_ms()
         self._fresh_until_ms = 0
@@ -190,15 +193,15 @@ class BrokerStats:
         now = self._now_ms()
         for topic, messages_in, bytes_in, _, _ in self._source.topic_stats():
             if messages_in:
-                self._add(TOPIC_PUT_NUMS, topic, Sample(now, messages_in, messages_in))
-                self._add(TOPIC_PUT_SIZE, topic, Sample(now, bytes_in, messages_in))
+                self._add(TOPIC_PUT_NUMS, topic, Sample(now, messages_in, messages_in), topic)
+                self._add(TOPIC_PUT_SIZE, topic, Sample(now, bytes_in, messages_in), topic)
         for group, topic, messages_out, bytes_out, sent_back in self._source.group_stats():
             key = f"{topic}@{group}"
             if messages_out:
-                self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
-                self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
+                self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out), topic, group)
+                self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out), topic, group)
             if sent_back:
-                self._add(SENT_BACK_NUMS, key, Sample(now, sent_back, sent_back))
+                self._add(SENT_BACK_NUMS, key, Sample(now, sent_back, sent_back), topic, group)
         totals = self.totals()
         puts = totals.get("messages_in", 0) + totals.get("puts_inside", 0)
         for name, count in ((BROKER_PUT_NUMS, puts), (BROKER_GET_NUMS, totals.get("messages_out", 0))):
@@ -230,12 +233,16 @@ class BrokerStats:
         return self._mornings[counter]
 
     def forget_topic(self, topic: str) -> None:
-        self._forget(lambda key: key == topic or key.startswith(topic + "@"))
+        for entry in self._of_topic.pop(topic, ()):
+            self._forget(entry)
+            _leave(self._of_group, entry[1][len(topic) + 1 :], entry)
 
     def forget_group(self, group: str) -> None:
-        self._forget(lambda key: key.endswith("@" + group))
+        for entry in self._of_group.pop(group, ()):
+            self._forget(entry)
+            _leave(self._of_topic, entry[1][: -len(group) - 1], entry)
 
-    def _add(self, name: str, key: str, sample: Sample) -> None:
+    def _add(self, name: str, key: str, sample: Sample, topic: str | None = None, group: str | None = None) -> None:
         series = self._series.get((name, key))
         if series is None:
             before = self._still.get((name, key), _NOTHING)
@@ -244,17 +251,26 @@ class BrokerStats:
             self._still.pop((name, key), None)
             series = self._series[(name, key)] = Series()
             series.add(Sample(min(self._sampled_ms, sample.at_ms - 1), before.value, before.times))
+            for table, owner in ((self._of_topic, topic), (self._of_group, group)):
+                if owner is not None:
+                    table.setdefault(owner, set()).add((name, key))
         series.add(sample)
 
-    def _forget(self, matches: Callable[[str], bool]) -> None:
-        for table in (self._series, self._still):
-            for entry in [entry for entry in table if matches(entry[1])]:
-                del table[entry]
+    def _forget(self, entry: tuple[str, str]) -> None:
+        self._series.pop(entry, None)
+        self._still.pop(entry, None)
 
     def _forget_still(self, now_ms: int) -> None:
         for entry in [entry for entry, series in self._series.items() if now_ms - series.changed_ms > _DAY_MS]:
             if len(self._still) < SERIES_MAX:
                 self._still[entry] = self._series.pop(entry).last
+
+
+def _leave(table: dict[str, set[tuple[str, str]]], owner: str, entry: tuple[str, str]) -> None:
+    entries = table.get(owner, set())
+    entries.discard(entry)
+    if not entries:
+        table.pop(owner, None)
 
 
 def appended(store: AppendSource) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from .attributes import (
     altered_attributes,
     number_of,
 )
+from .group_texts import GroupsOfAMoment, GroupTexts
 from .json_members import boolean_member, fits_32_bits, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
 from .topics import QUEUES_MAX
@@ -182,6 +183,7 @@ class GroupTable:
         self._forbidden: dict[str, dict[str, int]] = {}
         self._made_ms: dict[str, int] = {}
         self._spared = False
+        self.texts = GroupTexts()
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
             self._put(GroupConfig(group))
@@ -307,6 +309,11 @@ class GroupTable:
         for group, topic in sorted(_pairs(before) ^ _pairs(self._forbidden)):
             self._on_forbidden(group, topic)
         return True
+
+    def snapshot(self) -> GroupsOfAMoment:
+        """All groups at this moment, for writing them elsewhere."""
+        forbidden = {group: dict(topics) for group, topics in self._forbidden.items()}
+        return GroupsOfAMoment(self.version, tuple(self._configs.values()), forbidden)
 
     def to_json(self) -> dict[str, Any]:
         """The shape of config/subscriptionGroup.json."""

@@ -30,7 +30,7 @@ class TransactionMetrics:
         self._families = families
 
     def ends(self) -> Iterator[Metric]:
-        """On the event loop."""
+        """On any thread."""
         counter = self._families.counter
         ends = [({"topic": topic}, *rest) for topic, *rest in self._parts.native.transaction_ends()]
         yield counter("rocketmq_commit_messages", "Transactions committed", [(labels, commits) for labels, commits, *_ in ends])

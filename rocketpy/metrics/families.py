@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric, Sample
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,12 @@ class MetricFamilies:
     def _filled(self, kind: type[GaugeMetricFamily] | type[CounterMetricFamily], name: str, help_text: str, rows: Iterable[Row]) -> Metric:
         chosen, own = self._chosen(name, list(rows))
         family = kind(name, help_text, labels=[*self._common, *own])
-        for labels, value in chosen:
-            family.add_metric(self._values(labels, own), value)
+        sample = f"{family.name}_total" if family.type == "counter" else family.name
+        common = dict(self._common)
+        for labels, value in chosen:  # add_metric goes through all labels twice more, and a scrape has 100,000 series
+            if not "".join(labels.values()).isascii():
+                labels = {label: _text(text) for label, text in labels.items()}
+            family.samples.append(Sample(sample, {**common, **labels}, value))
         return family
 
     def _chosen(self, name: str, rows: list[tuple[Labels, T]]) -> tuple[list[tuple[Labels, T]], list[str]]:

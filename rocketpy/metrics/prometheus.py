@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
@@ -22,6 +22,7 @@ from .._core.errors import NetworkError
 from ..config import join_address
 from ..remoting.listen_address import numeric_address
 from ..threads import born_without_signals
+from .exposition import metrics_app
 from .health import HealthPaths
 from .http_server import HttpServer
 from .scraper import Scraper
@@ -65,7 +66,7 @@ class PrometheusExporter(Collector):
         """Raises NetworkError if the port cannot be had."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
-        app = HealthPaths(self._scraper.loop, self._why_not_ready, make_wsgi_app(registry))
+        app = HealthPaths(self._scraper.loop, self._why_not_ready, metrics_app(registry))
         try:
             server = _server(self._host, self._port, app)
         except OSError as error:

@@ -2,7 +2,7 @@
 
     any thread ─ collect ─► event loop: read ─► the same thread: rest of the scrape
 
-Tables are read on the event loop, which a caller waits for READ_WITHIN_S at most; lag is counted on the caller's thread (lag_metrics).
+What changes on the event loop is read there, which a caller waits for READ_WITHIN_S at most; all else on the caller's thread.
 """
 
 from __future__ import annotations

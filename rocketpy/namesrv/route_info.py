@@ -115,6 +115,8 @@ class RouteInfo:
         self._groups: dict[str, _Group] = {}
         self._clusters: dict[str, set[str]] = {}
         self._live: dict[tuple[str, str], _Live] = {}
+        self._by_connection: dict[int, dict[tuple[str, str], None]] = {}
+        """Those that registered over each connection: else every client's that closes has all brokers looked at."""
         self._filter_servers: dict[tuple[str, str], tuple[str, ...]] = {}
         self._queue_mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._encoded: dict[tuple[str, bool], bytes] = {}
@@ -251,6 +253,8 @@ class RouteInfo:
         key = (registration.cluster, registration.address)
         if key not in self._live:
             log.info("new broker registered, %s %s HAService: %s", *key, registration.ha_address)
+        self._leave_connection(key)
+        self._by_connection.setdefault(registration.connection_id, {})[key] = None
         self._registrations += 1
         timeout_ms = registration.heartbeat_timeout_ms
         self._live[key] = _Live(
@@ -263,6 +267,14 @@ class RouteInfo:
             registration.ha_address,
             self._registrations,
         )
+
+    def _leave_connection(self, key: tuple[str, str]) -> None:
+        live = self._live.get(key)
+        if live is not None:
+            keys = self._by_connection[live.connection_id]
+            keys.pop(key, None)
+            if not keys:
+                del self._by_connection[live.connection_id]
 
     def _put_filter_servers(self, registration: Registration) -> None:
         key = (registration.cluster, registration.address)
@@ -306,7 +318,7 @@ class RouteInfo:
 
     def departures_of_connection(self, connection_id: int) -> list[Departure]:
         """The brokers whose registrations came over a connection that has closed."""
-        return [self._departure(key, live) for key, live in self._live.items() if live.connection_id == connection_id]
+        return [self._departure(key, self._live[key]) for key in self._by_connection.get(connection_id, ())]
 
     def departures_by_silence(self) -> list[tuple[Departure, int]]:
         """The brokers that were silent for longer than their time-out, each with the connection to close."""
@@ -343,6 +355,7 @@ class RouteInfo:
     def _take_out(self, departure: Departure) -> str | None:
         """Removes one broker. Returns its name if that name's smallest id has changed and other brokers are left to be told."""
         key = (departure.cluster, departure.address)
+        self._leave_connection(key)
         live = self._live.pop(key, None)
         self._filter_servers.pop(key, None)
         log.info("unregisterBroker %s, remove from brokerLiveTable %s %s", "OK" if live else "Failed", *key)

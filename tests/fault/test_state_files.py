@@ -42,7 +42,7 @@ class Case:
 
     def _subscriptionGroup(self) -> None:
         table = GroupTable(Recorder(), Clock())
-        self.saved = SavedState(self.path, table.to_json, lambda: table.version)
+        self.saved = SavedState(self.path, table.snapshot, lambda: table.version, table.texts.pretty)
         self.change = lambda n: table.update(GroupConfig(f"t{n}"))
         self.load = lambda: self.saved.load(SavedGroups.from_json, table.load)
         self.read = lambda: sorted(config.group for config in table if config.group.startswith("t"))

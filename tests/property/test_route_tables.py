@@ -124,6 +124,13 @@ class RouteTables(RuleBasedStateMachine):
         return route.queue_datas if route is not None else ()
 
     @invariant()
+    def connections_have_their_brokers(self) -> None:
+        listed: dict[int, set[tuple[str, str]]] = {}
+        for key, live in self.routes._live.items():
+            listed.setdefault(live.connection_id, set()).add(key)
+        assert {connection: set(keys) for connection, keys in self.routes._by_connection.items()} == listed
+
+    @invariant()
     def kept_bytes_are_those_of_now(self) -> None:
         for topic in ("t", "u", "v"):
             route = self.routes.pick_route(topic)

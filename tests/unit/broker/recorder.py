@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,3 +97,19 @@ class Recorder:
         rows = [(*key, offset) for key, offset in self.table.items() if group in (None, key[0]) and topic in (None, key[1])]
         self.rows_given += len(rows)
         return rows
+
+    def copy_offsets(self) -> Iterable[tuple[str, str, int, int]]:
+        return GivenRows(self, [(*key, offset) for key, offset in self.table.items()])
+
+
+@dataclass
+class GivenRows:
+    """A copy of rows that counts those that are asked for."""
+
+    recorder: Recorder
+    rows: list[tuple[str, str, int, int]]
+
+    def __iter__(self) -> Iterator[tuple[str, str, int, int]]:
+        for row in self.rows:
+            self.recorder.rows_given += 1
+            yield row

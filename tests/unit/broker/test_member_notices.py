@@ -15,6 +15,11 @@ from rocketpy.broker.member_notices import MemberNotices
 from rocketpy.remoting.codes import RequestCode
 
 
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 def test_a_thousand_members_that_come_at_once_are_told_once_each() -> None:
     told: Counter[tuple[str, int]] = Counter()
 
@@ -29,11 +34,40 @@ def test_a_thousand_members_that_come_at_once_are_told_once_each() -> None:
         for count in range(1, 1001):
             notices.add(Notify("g", tuple(channels[:count])))
         notices.add(Notify("h", (channels[0],)))
-        await asyncio.sleep(0)
+        await turns(2)
         assert told == Counter({**{("g", number): 1 for number in range(1000)}, ("h", 0): 1})
         notices.add(Notify("g", tuple(channels[:2])))  # one that left is told nothing, a later change is told again
         await asyncio.sleep(0)
         assert [told["g", number] for number in range(4)] == [2, 2, 1, 1]
+
+    asyncio.run(scenario())
+
+
+def test_others_have_their_turn_between_the_notices_of_many_groups() -> None:
+    """A process that ends in hundreds of groups of as many members held up the event loop for seconds."""
+    told: list[tuple[str, int]] = []
+
+    def notify(channel: Channel, code: int, fields: Any = None) -> bool:
+        told.append((fields["consumerGroup"], channel.connection_id))
+        return True
+
+    async def scenario() -> None:
+        notices = MemberNotices(Mock(notify=notify))
+        members = [Channel(0, number) for number in range(600)]
+        for number in range(10):
+            notices.add(Notify(f"g{number}", tuple(members)))
+        in_a_turn = []
+        while len(told) < 6000:
+            before = len(told)
+            await turns(1)
+            in_a_turn.append(len(told) - before)
+            assert len(in_a_turn) <= 12
+        assert max(in_a_turn) <= 1000 and len(set(told)) == len(told)
+        notices.add(Notify("large", tuple(Channel(0, number) for number in range(1500))))
+        await turns(1)
+        notices.add(Notify("large", tuple(members)))  # before all have heard of the change before
+        await turns(2)
+        assert Counter(told)["large", 7] == 2 and Counter(told)["large", 999] == 1 and ("large", 1200) not in told
 
     asyncio.run(scenario())
 

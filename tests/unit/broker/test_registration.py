@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -400,6 +401,15 @@ def test_a_registration_writes_only_topics_that_have_changed(monkeypatch: pytest
         assert bodies[3].queue_mappings == topics.mappings
 
     asyncio.run(scenario())
+
+
+def test_the_texts_of_many_topics_are_no_work_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: set[threading.Thread] = set()
+    real = topic_texts._member
+    monkeypatch.setattr(topic_texts, "_member", lambda config: writers.add(threading.current_thread()) or real(config))
+    topics, caller = Topics(*(f"t{number}" for number in range(1001))), ScriptedCaller()
+    asyncio.run(make(caller, topics)[0].register_all())
+    assert registered_topics(caller.calls[0]) == topics.configs.keys() and threading.current_thread() not in writers
 
 
 def test_a_new_list_of_name_servers() -> None:

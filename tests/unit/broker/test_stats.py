@@ -264,3 +264,32 @@ def test_rates_go_on_when_the_wall_clock_is_set_back(tmp_path: Path, monkeypatch
             assert minute["sum"] == 2 and minute["tps"] > 0
 
     run(test)
+
+
+class Unwalked(dict[Any, Any]):
+    """A table that nobody goes through."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("a walk over all series")
+
+
+def test_the_end_of_a_topic_or_a_group_looks_at_no_others_series() -> None:
+    """Otherwise the deletion of thousands of topics costs the square of what there is."""
+    stats, counters, clock = make()
+    counters.topics = {f"t{i}": (1, 1) for i in range(4)}
+    counters.groups = {(f"g{i}", f"t{j}"): (1, 1) for i in range(3) for j in range(3)} | {("t1", "t3"): (1, 1)}
+    stats.sample_series()
+    clock.ms += 86_400_001
+    counters.groups |= {key: (2, 2) for key in counters.groups if key[0] == "g0"}
+    stats.sample_series()
+    assert len(stats._series) == 2 * 3 and len(stats._still) == 2 * (4 + 7), "those that stood still for a day have their last sample only"
+    stats._series, stats._still = Unwalked(stats._series), Unwalked(stats._still)
+    stats.forget_topic("t1")
+    assert len(stats._series) == 2 * 2 and len(stats._still) == 2 * (3 + 5)
+    assert ("GROUP_GET_NUMS", "t3@t1") in stats._still, "a group of the same name"
+    for group in ("g0", "g1", "g2", "t1"):
+        stats.forget_group(group)
+    assert not stats._series and len(stats._still) == 2 * 3
+    for topic in counters.topics:
+        stats.forget_topic(topic)
+    assert not stats._still and not stats._of_topic and not stats._of_group, "nothing is left of what went"

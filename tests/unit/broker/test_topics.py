@@ -214,9 +214,9 @@ def test_texts_are_those_of_the_whole_table_written_anew(recorder: Recorder) -> 
 
 
 def test_a_change_of_one_topic_writes_the_text_of_that_one_only(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    topics, written = make_table(recorder), list[str]()
-    real = topic_texts._member
+    written, real = list[str](), topic_texts._member
     monkeypatch.setattr(topic_texts, "_member", lambda config: written.append(config.topic_name) or real(config))
+    topics = make_table(recorder)
     topics.update(TopicConfig("t"))
     topics.texts.pretty(topics.snapshot())
     assert len(written) == len(topics)

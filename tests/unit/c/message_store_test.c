@@ -299,6 +299,40 @@ static void queues_on_disk_are_read_also_past_the_limit(const char *path) {
     fixture_close(store);
 }
 
+static void new_queues_leave_maps_for_everything_else(const char *path) {
+    enum { QUEUES = 3 };
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.queue_files_max = QUEUES;
+    for (int start = 0; start < 2; start++) {
+        rp_message_store *store = fixture_open(&options);
+        rp_error error = {0};
+        for (int32_t id = 0; id < QUEUES; id++) {
+            rp_consume_queue *queue = fixture_queue(store, "Some", id);
+            CHECK(rp_message_store_prepare_queue(store, queue, NULL) == RP_OK && fixture_append(store, queue, 0) == RP_OK);
+        }
+        rp_consume_queue *further = fixture_queue(store, "Further", 0);
+        CHECK(rp_message_store_prepare_queue(store, further, &error) == RP_E_NO_MEMORY);
+        CHECK(strstr(error.message, "vm.max_map_count") != NULL && strstr(error.file, "Further") != NULL);
+        CHECK(rp_message_store_prepare_queue(store, further, NULL) == RP_E_NO_MEMORY);
+        /* Who asks for no leave goes on: a master's messages, and what recovery finds. */
+        CHECK(fixture_append(store, further, 0) == RP_OK);
+        CHECK(rp_message_store_delete_topic(store, fixture_slice("Further"), NULL) == RP_OK);
+        CHECK(rp_message_store_delete_topic(store, fixture_slice("Some"), NULL) == RP_OK);
+        for (int32_t id = 0; id < QUEUES; id++) {
+            rp_consume_queue *queue = fixture_queue(store, "Other", id);
+            CHECK(rp_message_store_prepare_queue(store, queue, NULL) == RP_OK && fixture_append(store, queue, 0) == RP_OK);
+        }
+        CHECK(rp_message_store_prepare_queue(store, fixture_queue(store, "Other", QUEUES), NULL) == RP_E_NO_MEMORY);
+        fixture_close(store);
+        store = fixture_open(&options); /* files that are not mapped yet count: they may be at any time */
+        CHECK(rp_message_store_prepare_queue(store, fixture_queue(store, "Another", 0), NULL) == RP_E_NO_MEMORY);
+        CHECK(rp_message_store_prepare_queue(store, fixture_queue(store, "Other", 0), NULL) == RP_OK);
+        CHECK(rp_message_store_delete_topic(store, fixture_slice("Other"), NULL) == RP_OK);
+        fixture_close(store);
+    }
+}
+
 static void limits_are_refused_without_a_trace(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
@@ -538,6 +572,7 @@ int main(void) {
     in_a_directory(queues_with_messages_behind_an_offset_of_the_log_stay);
     in_a_directory(queues_of_deleted_topics_make_room_for_others);
     in_a_directory(queues_on_disk_are_read_also_past_the_limit);
+    in_a_directory(new_queues_leave_maps_for_everything_else);
     in_a_directory(deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again);
     in_a_directory(times_lead_to_offsets_without_the_disk_or_not_at_all);
     in_a_directory(appended_messages_are_read_back_under_sync_flush);

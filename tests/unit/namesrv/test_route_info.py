@@ -213,6 +213,21 @@ def test_a_closed_connection_takes_out_every_broker_that_registered_on_it() -> N
     assert set(tables.addresses()) == {"d"}
 
 
+def test_a_closed_connection_has_no_other_brokers_looked_at() -> None:
+    """Each client's that closes had: of 2,000 brokers whose network breaks that was the square."""
+
+    class Unwalked(dict[Any, Any]):
+        def items(self) -> Any:
+            raise AssertionError("a walk over all brokers")
+
+    tables = Tables()
+    for number in range(4):
+        tables.register(f"b{number}", connection_id=number)
+    tables.routes._live = Unwalked(tables.routes._live)
+    assert [each.broker_name for each in tables.routes.departures_of_connection(2)] == ["b2"]
+    assert tables.routes.departures_of_connection(99) == []
+
+
 def test_a_broker_that_registered_anew_survives_the_news_of_its_old_connection() -> None:
     tables = Tables()
     tables.register(connection_id=5)
