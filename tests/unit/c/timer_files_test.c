@@ -108,31 +108,30 @@ static void test_killed_between_the_parts_of_a_flush(void) {
     }
 }
 
+enum { GONE, CUT_SHORT, ODD_SLOT, EMPTY, BEHIND_THE_LOG, EARLIER_RECORD, OLDER, WAYS_TO_SPOIL };
+
 static void spoil_wheel(const char *directory, int how) {
     static const uint8_t odd[RP_TIMING_WHEEL_SLOT_SIZE] = {0x7f, 1, 2, 3};
     int64_t slot = TIMER_NOW / 1000 % RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE;
-    uint8_t far[8];
-    rp_put_u64(far, (uint64_t)1 << 40);
+    uint8_t position[8];
     switch (how) {
-    case 0:
+    case GONE:
         remove_file(directory, "timerwheel");
         break;
-    case 1:
+    case CUT_SHORT:
         timer_spoil(directory, "timerwheel", NULL, 1234, 0);
         break;
-    case 2:
+    case ODD_SLOT:
         timer_spoil(directory, "timerwheel", odd, sizeof odd, slot + RP_TIMING_WHEEL_SLOT_SIZE);
         break;
-    case 3: /* as long as it has to be, and empty */
+    case EMPTY: /* all zeros, in its right length */
         timer_spoil(directory, "timerwheel", NULL, 0, 0);
         timer_spoil(directory, "timerwheel", NULL, (size_t)RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE, 0);
         break;
-    case 4:
-        timer_spoil(directory, "timerwheel", far, 8, slot + 16);
-        break; /* points far behind the log */
-    case 5: /* points at an earlier record of the slot */
-        rp_put_u64(far, RP_TIMER_RECORD_SIZE * SPREAD);
-        timer_spoil(directory, "timerwheel", far, 8, slot + 16);
+    case BEHIND_THE_LOG:
+    case EARLIER_RECORD: /* of the same slot */
+        rp_put_u64(position, how == BEHIND_THE_LOG ? (uint64_t)1 << 40 : RP_TIMER_RECORD_SIZE * SPREAD);
+        timer_spoil(directory, "timerwheel", position, sizeof position, slot + 16);
         break;
     default:
         copy_file(directory, "older", "timerwheel");
@@ -140,7 +139,7 @@ static void spoil_wheel(const char *directory, int how) {
 }
 
 static void test_a_wheel_is_made_again_from_the_log(void) {
-    for (int how = 0; how < 7; how++) {
+    for (int how = 0; how < WAYS_TO_SPOIL; how++) {
         for (int is_clean = 0; is_clean < 2; is_clean++) {
             char directory[256];
             rp_timer_files_options options;
@@ -200,7 +199,7 @@ static void is_lost(const rp_timer_files_options *options, int64_t entered, int6
 }
 
 static void test_a_log_that_is_lost_is_told(void) {
-    enum { GONE, OTHER_FILE_SIZE, COARSER, FINER, FOREIGN_COARSER, FOREIGN_FINER, FOREIGN_GONE, WAYS };
+    enum { NO_FILES, OTHER_FILE_SIZE, COARSER, FINER, FOREIGN_COARSER, FOREIGN_FINER, FOREIGN_NO_FILES, WAYS };
     for (int way = 0; way < WAYS; way++) {
         char directory[256], path[512];
         rp_timer_files_options options;
@@ -210,7 +209,7 @@ static void test_a_log_that_is_lost_is_told(void) {
         if (way >= FOREIGN_COARSER) {
             make_foreign(directory);
         }
-        if (way == GONE || way == FOREIGN_GONE) {
+        if (way == NO_FILES || way == FOREIGN_NO_FILES) {
             fixture_remove(path);
         }
         options.log_file_size = way == OTHER_FILE_SIZE ? 8192 : TIMER_LOG_FILE;
