@@ -5,7 +5,7 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture fx;
     fixture_init(&fx);
     fx.store_options.commit_log_file_size = 16 << 20;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_ROCKETMQ), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < RP_REPLIES_MAX; i++) {
@@ -45,7 +45,7 @@ static int32_t reply_of_4_mb(client *replier, const char *client_id, rp_slice bo
     return code;
 }
 
-/* How many replies of 4 MB to client_id, who does not read, are taken; *code is what the next one is answered. */
+/* Counts the replies of 4 MB that are accepted for client_id, who does not read. *code: the answer to the next one. */
 static int replies_taken(client *replier, const char *client_id, rp_slice body, int32_t *code) {
     int taken = 0;
     while ((*code = reply_of_4_mb(replier, client_id, body)) == -1)
@@ -60,7 +60,7 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
     fixture fx;
     fixture_init(&fx);
     fx.settings.store_reply_enable = 0;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client replier = open_replier(&fx, RP_SERIALIZE_JSON), requesters[REQUESTERS];
     uint8_t *bytes = calloc(1, SIZE);
@@ -90,14 +90,14 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
     fixture_close(&fx);
 }
 
-/* Requesters and repliers on all reactors, in both directions at once; then requesters that go in between. */
+/* Requesters and repliers on all reactors at once, in both directions. Then again with requesters that leave in between. */
 static void replies_cross_reactors(void) {
     enum { CLIENTS = 8, ROUNDS = 200 };
     static const char *const ids[CLIENTS] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 4;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requesters[CLIENTS], repliers[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {

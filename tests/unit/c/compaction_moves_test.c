@@ -9,7 +9,7 @@
 
 static kept_messages kept;
 static rp_file_ops failing_ops;
-static _Atomic int fails_move, moves, moves_failed; /* the first that fails, with all behind it, 0: none; those so far */
+static _Atomic int fails_move, moves, moves_failed; /* the first that fails, with all after it (0: none); counts so far */
 
 static int move_or_fail(void *context, const char *source, const char *target) {
     int from = fails_move;
@@ -32,7 +32,7 @@ static int remove_or_fail(void *context, const char *path) {
     return rp_file_ops_system()->unlink(context, path);
 }
 
-/* Until retention takes no more files. */
+/* Waits until retention removes no more files. */
 static void expire_all(rp_message_store *store, rp_consume_queue *queue, int64_t offset) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
     while (rp_consume_queue_min_offset(queue) < offset) {

@@ -72,13 +72,13 @@ static void roles_change_while_producers_send(void) {
         rp_ha_master_step_down(leader->master); /* its slave goes: what it had not been sent it gets of whoever leads next */
         rp_ha_slave_let_go(other->slave);
         CHECK(end_of(other) <= end_of(leader));
-        if (end_of(other) < end_of(leader)) { /* the controller elects whoever has more */
+        if (end_of(other) < end_of(leader)) { /* the controller elects the one with the longer log */
             lead(leader, round + 1);
             follow_node(other, leader);
             rp_ha_master_step_down(leader->master);
             rp_error error;
             CHECK(rp_ha_master_lead(leader->master, round + 1, &leader->id, 1, &error) == RP_OK);
-            rp_commit_log_set_following(log_of(leader), 1); /* nothing more comes, but what is there goes out */
+            rp_commit_log_set_following(log_of(leader), 1); /* no more appends, but what the log has is still sent */
             WAIT_FOR(end_of(other) == end_of(leader));
         }
     }
@@ -173,7 +173,7 @@ static void nothing_is_cut_for_a_master_that_is_wanted_no_more(void) {
     close_node(&b);
 }
 
-static _Atomic int calls, fails_at; /* of all threads of the store */
+static _Atomic int calls, fails_at; /* counts the calls of all threads of the store */
 
 static int is_failing(void) {
     int nth = atomic_fetch_add(&calls, 1) + 1;
@@ -292,7 +292,7 @@ static void the_set_decides_what_is_acknowledged(void) {
     rp_ha_slave_row row;
     CHECK(row_of(&a, 2, &row) && row.has_caught_up && !row.is_in_set && row.caught_up_ms > 0);
     CHECK(row.caught_up_ms <= rp_clock_monotonic_ns(rp_clock_system()) / 1000000); /* and by no clock that can be set */
-    CHECK(rp_ha_master_propose(a.master, (int64_t[]){2}, 1) == RP_E_INVALID); /* without itself */
+    CHECK(rp_ha_master_propose(a.master, (int64_t[]){2}, 1) == RP_E_INVALID); /* the set lacks the master itself */
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){1, 2}, 2) == RP_OK);
     CHECK(wait_acked(&a.acked, end_of(&a))); /* both count before the controller has answered */
     append_to(&a, 5);
@@ -306,7 +306,7 @@ static void the_set_decides_what_is_acknowledged(void) {
     append_to(&a, 5);
     CHECK(rp_ha_master_confirm_offset(a.master) == before);
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){1}, 1) == RP_OK);
-    CHECK(told_offset(&a.acked) == -1); /* not before the controller has said so */
+    CHECK(told_offset(&a.acked) == -1); /* not before the controller has agreed */
     CHECK(rp_ha_master_confirm_offset(a.master) == before);
     CHECK(rp_ha_master_agree(a.master, (int64_t[]){1}, 1) == RP_OK);
     CHECK(told_offset(&a.acked) == INT64_MAX && rp_ha_master_confirm_offset(a.master) == end_of(&a));

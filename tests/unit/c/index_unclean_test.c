@@ -10,7 +10,7 @@
 
 #define START_MS 1700000000000LL
 #define HEADER_SIZE 40
-#define ONE_SLOT 1 /* so that every key is in the same chain */
+#define ONE_SLOT 1 /* one slot, so that all keys are in the same chain */
 
 static rp_file_ops counting_ops;
 static int directories_synced, directory_failures, fail_errno;
@@ -28,7 +28,7 @@ static int sync_directory(void *context, const char *path) {
 static int read_failures;
 
 static int64_t read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
-    if (read_failures > 0 && offset > 0) { /* not of the header */
+    if (read_failures > 0 && offset > 0) { /* reads of the header succeed */
         read_failures--;
         errno = EIO;
         return -1;

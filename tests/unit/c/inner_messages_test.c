@@ -105,7 +105,7 @@ static void what_is_no_batch_or_a_damaged_one_is_one_message(void) {
     is_one_message(&record, BASE + 3);
     record = record_of(whole, RP_SYSFLAG_BATCH_MASK | RP_SYSFLAG_COMPRESSED, 3);
     is_one_message(&record, BASE + 3);
-    record = record_of(text("plain"), 0, 9); /* as RocketMQ stores one that is sent alone */
+    record = record_of(text("plain"), 0, 9); /* RocketMQ stores a message that is sent alone like this */
     is_one_message(&record, BASE + 1);
 }
 

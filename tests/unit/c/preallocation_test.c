@@ -56,7 +56,7 @@ static void an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there(
     disk.ops.unlink = slow_unlink;
     rp_message_store_options options;
     fixture_options(&options, path);
-    options.flush_mode = RP_FLUSH_SYNC; /* then the zeros are synced */
+    options.flush_mode = RP_FLUSH_SYNC; /* from then on the zeros are synced */
     options.file_ops = &disk.ops;
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
@@ -360,7 +360,7 @@ static void zeros_are_written_where_they_save_the_disk_more_than_they_cost(void)
         for (int syncs = 0; syncs < 32; syncs++)
             rp_preallocation_count_sync(ahead, SMALL);
         CHECK(rp_preallocation_require(ahead, 5 * MIB, &error) == RP_OK);
-        CHECK(disk.zeroed == (cases[i].has_zeros ? 5 * MIB : MIB)); /* they are of use again */
+        CHECK(disk.zeroed == (cases[i].has_zeros ? 5 * MIB : MIB)); /* zeros are useful again */
         rp_preallocation_close(ahead);
         rp_mapped_file_queue_destroy(row);
         fixture_remove(path);

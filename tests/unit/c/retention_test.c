@@ -199,7 +199,7 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
     fixture_close(store);
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     snprintf(damaged, sizeof damaged, "%s/consumequeue/Busy/0/%020d", path, 15 * FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE);
-    CHECK(truncate(damaged, 100) == 0); /* so all of them are built again */
+    CHECK(truncate(damaged, 100) == 0); /* so that all queues are rebuilt */
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     options.rebuild_queues = 1;
@@ -291,7 +291,7 @@ static void a_file_that_another_process_reads_is_not_cut_below_it(void) {
         ops.truncate = cut_and_count;
         rp_message_store *store = open_with_long_file(path, &ops);
         int fd = is_read ? open(first, O_RDONLY) : -1;
-        int before = atomic_load(&cuts); /* files are made by it too */
+        int before = atomic_load(&cuts); /* that thread makes files too */
         CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && reclaims_to(store, 0));
         struct stat status;
         CHECK(atomic_load(&cuts) - before == !is_read);

@@ -81,7 +81,7 @@ static void fill(fixture *fx) {
     client_close(&c);
 }
 
-/* What there was to come has come, and, where it can be known, once. */
+/* Checks that all waiting messages were delivered, and only once where the broker can know that. */
 static void check_rest(fixture *fx, bool may_be_again) {
     for (int i = 0; i < 8; i++)
         turn_clock(fx, 5000);
@@ -133,7 +133,7 @@ static void a_checkpoint_of_noise_is_none(void) {
     path_of(&fx, "config/timercheck", path);
     FILE *file = fopen(path, "w");
     CHECK(file != NULL && fwrite(noise, 1, sizeof noise, file) == sizeof noise && fclose(file) == 0);
-    atomic_fetch_add(&clock_ahead_ms, MINUTE); /* it is due by now */
+    atomic_fetch_add(&clock_ahead_ms, MINUTE); /* the message is due now */
     start(&fx, PRECISION_MS, 86400);
     wait_end(&fx, "T", 0, 1);
     CHECK(body_is(&fx, "T", 0, 0, "waits"));
@@ -141,7 +141,7 @@ static void a_checkpoint_of_noise_is_none(void) {
     fixture_close(&fx);
 }
 
-/* Nothing but the queue is left, and the time of what was recalled is over. */
+/* Only the queue is left, and the recalled message is past its time. */
 static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     fixture fx;
     fill(&fx);
@@ -174,7 +174,7 @@ static void what_was_recalled_stays_so_without_a_checkpoint(void) {
     close_all(&fx);
     remove_all(&fx, "config/timercheck");
     start(&fx, PRECISION_MS, 500);
-    wait_end(&fx, "T", 1, 2); /* once more: nobody knows */
+    wait_end(&fx, "T", 1, 2); /* delivered once more, because nothing says that it was delivered */
     turn_clock(&fx, 60000);
     wait_entered(&fx);
     CHECK(end_of(&fx, "T", 0) == 0);

@@ -28,7 +28,7 @@ static void a_message_comes_when_its_time_is_over_and_not_before(void) {
     rp_message message;
     void *pin = read_message(&fx, "T", 1, 1, &message, NULL);
     CHECK(slice_is(message.body, "minute") && property_is(&message, "TAGS", "A") && property_is(&message, "UNIQ_KEY", "K"));
-    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1")); /* RocketMQ leaves them, too */
+    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1")); /* RocketMQ leaves these properties too */
     CHECK(rp_message_property(message.properties, "TIMER_OUT_MS").data != NULL);
     CHECK(rp_message_property(message.properties, "TIMER_ENQUEUE_MS").data != NULL);
     rp_log_range_release(pin);
@@ -343,7 +343,7 @@ static void what_a_slave_has_passed_on_is_passed_over(void) {
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "the slave did not have it");
     rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 2, NULL, 0);
     timers_start(&fx, &options);
-    rp_broker_set_timers_passed_on(fx.broker, 0, 0, NULL, 0); /* too late */
+    rp_broker_set_timers_passed_on(fx.broker, 0, 0, NULL, 0); /* this recall is too late */
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
     wait_entered(&fx);
     atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);

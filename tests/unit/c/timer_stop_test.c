@@ -57,7 +57,7 @@ static void wait_refusals(int count) {
     }
 }
 
-/* Of one batch "New" cannot be appended to, "T" can: nothing comes twice for that, whether the slot goes on or is left for a restart. */
+/* In one batch "T" can be appended to and "New" cannot. Nothing may come twice, whether the slot goes on or is left to a restart. */
 static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void) {
     rp_file_ops full = full_ops();
     for (int restarts = 0; restarts < 2; restarts++) {
@@ -200,13 +200,13 @@ static void a_stop_enters_what_was_sent_before_it(void) {
     timers_stop(&fx);
     CHECK(stats_of(&fx).queue_offset == SENDS && stats_of(&fx).messages_waiting == SENDS && count_of(&fx, "T") == SENDS);
 
-    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* and by the stop its slot was read */
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* its slot had been read when the service stopped */
     timers_start(&fx, &options);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 2);
     timers_stop(&fx);
     CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).messages_waiting + end_of(&fx, "T", 0) == SENDS + 1);
 
-    fx.settings.timer_stop_enqueue = 1; /* an operator's word counts here, too */
+    fx.settings.timer_stop_enqueue = 1; /* the operator's setting counts here too */
     rp_broker_set_settings(fx.broker, &fx.settings);
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "not entered");
     timers_start(&fx, &options);
@@ -248,13 +248,13 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     wait_entered(&fx);
     block(&fx, "New", path);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
-    wait_end(&fx, "T", 0, 1); /* New was tried */
+    wait_end(&fx, "T", 0, 1); /* by now "New" has been tried */
     CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
     wait_end(&fx, "T", 0, 2);
     put_strange(&fx, "TIMER_OUT_MS\00110\2REAL_TOPIC\1New\2REAL_QID\0010\2", "late");
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\0011\2", "stored behind it");
-    wait_end(&fx, "T", 0, 3); /* its sender's clock is not the turned one: it is late, too */
+    wait_end(&fx, "T", 0, 3); /* its sender's clock was not advanced, so this message is late too */
     wait_entered(&fx);
     CHECK(stats_of(&fx).rolled == 2 && stats_of(&fx).messages_waiting == 2 && stats_of(&fx).passed_over == 0);
     timers_stop(&fx);
@@ -305,7 +305,7 @@ static void what_has_no_light_queue_is_set_aside_too(void) {
     ended(&fx, &c);
 }
 
-/* The same of one that has a file, and needs the next. */
+/* The same for a light queue that has a file and needs the next one. */
 static void what_finds_no_room_in_its_queue_is_set_aside_as_well(void) {
     fixture fx;
     char properties[64];
@@ -330,7 +330,7 @@ static void what_finds_no_room_in_its_queue_is_set_aside_as_well(void) {
     wait_entered(&fx);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
     wait_end(&fx, "T", 0, 1);
-    wait_refusals(2); /* by now it is known since when */
+    wait_refusals(2); /* by now the service knows since when it is refused */
     CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
     wait_end(&fx, "T", 0, 2);
