@@ -210,7 +210,8 @@ static void a_search_by_time_is_answered_from_memory_and_python_waits_for_the_di
     fixture_close(&fx);
 }
 
-/* 8 messages a pull is RocketMQ's bound for what is on disk (maxTransferCountOnMessageInDisk), which it goes by the distance to tell. */
+/* RocketMQ's bound for messages on the disk is 8 a pull (maxTransferCountOnMessageInDisk). It tells by their distance from the log's
+ * end. */
 static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory(void) {
     fixture fx;
     cold_disk disk;
@@ -238,8 +239,8 @@ static pull_request sql_of(int64_t offset, const char *expression) {
     return request;
 }
 
-/* A filter that has taken its time passes nothing over, and its consumer asks again from there: on a slow machine it may be after each
- * message. The answer that has messages; *offset is where it goes on. */
+/* Pulls again for as long as the filter's time ran out before it found a message; on a slow machine that may be after each message.
+ * Returns the answer with messages; *offset: where to go on. */
 static rp_command pull_on(client *c, const char *expression, rp_command response, int64_t *offset) {
     *offset = field_number(&response, "nextBeginOffset");
     while (response.code == 20) {

@@ -181,8 +181,8 @@ static void what_is_sent_back_waits_too(void) {
     fixture_close(&fx);
 }
 
-/* The lead is lost behind the next append, what it brought is cut by another leader, and the lead is won again: all in one moment, which
- * no thread sees. */
+/* After the next append the lead is lost, another leader cuts what was appended, and the lead is won again. All of this happens at once,
+ * so that no thread sees a step in between. */
 typedef struct losing {
     rp_commit_log *log;
     int64_t kept; /* the last entry that stays */

@@ -27,8 +27,8 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture_close(&fx);
 }
 
-/* Sends a reply of 4 MB to client_id, then two plain messages one after the other, the second in a later turn than the reply, and returns
- * what the reply was answered before it; -1: nothing yet. */
+/* Sends a reply of 4 MB to client_id and then two plain messages, the second in a later turn than the reply. Returns the code that the
+ * reply was answered with before the second; -1: not answered yet. */
 static int32_t reply_of_4_mb(client *replier, const char *client_id, rp_slice body) {
     char properties[64];
     number_text queue;
@@ -54,8 +54,8 @@ static int replies_taken(client *replier, const char *client_id, rp_slice body, 
 }
 
 static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
-    /* A frame is what a socket holds and more than RP_PUSH_UNSENT_MAX. One requester holds two or, of what goes to another reactor, three
-     * of them: RP_PUSH_BYTES_MAX are held by no less than these. */
+    /* One frame is more than a socket holds and RP_PUSH_UNSENT_MAX allows. So one requester holds two frames, or three on another
+     * reactor, and RP_PUSH_BYTES_MAX takes at least this many requesters. */
     enum { SIZE = 4 << 20, REQUESTERS = 32, AT_ONCE = (int)(RP_PUSH_BYTES_MAX / SIZE / 3) };
     fixture fx;
     fixture_init(&fx);
@@ -75,10 +75,10 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
         int taken = replies_taken(&replier, id, (rp_slice){bytes, SIZE}, &code);
         CHECK(code == SYSTEM_BUSY || (code == SYSTEM_ERROR && taken >= 1));
     }
-    CHECK(code == SYSTEM_BUSY && count > AT_ONCE); /* there is room for others beside a few that do not read */
+    CHECK(code == SYSTEM_BUSY && count > AT_ONCE); /* a few that do not read leave room for others */
     for (int i = 0; i < count; i++)
         client_close(&requesters[i]);
-    client last = open_requester(&fx, RP_SERIALIZE_JSON); /* what was for them is forgotten with their connections */
+    client last = open_requester(&fx, RP_SERIALIZE_JSON); /* what waited for them is dropped with their connections */
     int64_t until = now_ms() + WAIT_MS;
     while ((code = reply_of_4_mb(&replier, REQUESTER, (rp_slice){bytes, SIZE})) == SYSTEM_BUSY)
         CHECK(now_ms() < until);

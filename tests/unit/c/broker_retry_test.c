@@ -217,7 +217,7 @@ static void what_the_tables_say_of_group_and_topic_counts_from_then_on(void) {
     fixture_close(&fx);
 }
 
-/* Groups begin as locked: whoever made one may not have heard yet of a client that reads in order. */
+/* A new group counts as locked, because the broker may not have heard yet of a client that reads in order. */
 static void a_new_group_is_looked_at_first(void) {
     fixture fx;
     fixture_init(&fx);
@@ -234,7 +234,8 @@ static void a_new_group_is_looked_at_first(void) {
     fixture_close(&fx);
 }
 
-/* What a consumer of 4.6.0 received was once prepared, and says so: not prepared again, but refused where all transactions are. */
+/* A message that a consumer of 4.6.0 sends back may still say that it was prepared. It is not prepared again, but refused where
+ * transactions are refused. */
 static void what_was_prepared_is_stored_only_where_transactions_are_taken(void) {
     static const char was_prepared[] = "TRAN_MSG\1true\2DELAY\0013\2";
     fixture fx;

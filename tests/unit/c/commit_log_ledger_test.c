@@ -78,7 +78,7 @@ static void lead_and_leave(ledger *one) {
     ledger_append(one, 60); /* not committed */
 }
 
-/* What is not committed is in the log, in no queue, and its places in the queues are kept. */
+/* Messages that are not committed are in the log but in no queue. Their places in the queues are reserved. */
 static void what_is_not_committed_waits(int kill, int flush_mode) {
     ledger one;
     rp_error error;
@@ -108,14 +108,14 @@ static void a_stop_keeps_what_is_not_committed(void) { what_is_not_committed_wai
 static void a_kill_keeps_what_is_not_committed(void) { what_is_not_committed_waits(1, RP_FLUSH_ASYNC); }
 static void a_kill_of_one_that_syncs_too(void) { what_is_not_committed_waits(1, RP_FLUSH_SYNC); }
 
-/* The unit of an entry as a power cut may leave it: of one that was cut since. */
+/* Puts the index unit of another entry in an entry's place, as a power cut may leave that of an entry cut since. */
 static void put_stale_unit(ledger *one, int64_t index, int64_t of) {
     char path[200];
     uint8_t unit[32];
     snprintf(path, sizeof path, "%s/%020d", one->index, 3200);
     int fd = open(path, O_RDWR);
     CHECK(fd >= 0 && pread(fd, unit, 32, of * 32 - 3200) == 32);
-    unit[23] = (uint8_t)index; /* the last byte of the index: it says that it is the other's */
+    unit[23] = (uint8_t)index; /* the last byte of its index, so that it claims to be the right one */
     CHECK(pwrite(fd, unit, 32, index * 32 - 3200) == 32 && close(fd) == 0);
 }
 
@@ -245,7 +245,7 @@ static void strangers_entries_are_refused(void) {
         memcpy(bytes, range.address, range.size);
         bytes[at] ^= 0x80;
         int rc = rp_commit_log_append_entry(log, bytes, range.size, &error);
-        if (rc == RP_OK) { /* what no check covers: host, times, properties, channel and CRCs of the head */
+        if (rc == RP_OK) { /* bytes that no check covers: host, times, properties, channel and CRCs of the head */
             CHECK(rp_commit_log_cut_entries(log, 4, &error) == RP_OK);
         }
         CHECK(ledger_ends(&follower).end_index == 4);
@@ -430,7 +430,7 @@ static void commits_are_waited_for(void) {
     ledger_close(&one);
 }
 
-/* The log of whoever lost the lead and has it again goes past the same offset with other bytes. */
+/* A member that lost the lead and won it again writes other bytes at the same offsets. */
 static void what_has_grown_again_is_not_what_was_there(void) {
     ledger one;
     rp_error error;

@@ -201,7 +201,7 @@ static void a_cut_behind_what_was_compacted_takes_no_key_with_it(void) {
     fixture_remove(path);
 }
 
-/* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
+/* A slave's queue begins again at 0 when its topic was deleted and created again. The log is not cut for that. */
 static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     char path[512];
     rp_message_store_options options;
@@ -210,8 +210,8 @@ static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     rp_commit_log *log = rp_message_store_commit_log(store);
     append_numbers(store, queue, 0, 30, 30);
     await_copied(store, queue);
-    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* as a compaction does: it is copied again afterwards */
-    CHECK(compacted_queue(store, "T") == queue); /* and who changes the topic waits for none */
+    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* held as by a compaction; the copy is made again afterwards */
+    CHECK(compacted_queue(store, "T") == queue); /* a change of the topic does not wait for a compaction */
     pthread_mutex_lock(&log->append_lock);
     CHECK(rp_consume_queue_clear(queue, NULL) == RP_OK);
     pthread_mutex_unlock(&log->append_lock);
@@ -266,7 +266,7 @@ static void entries_that_are_lost_are_made_anew(void) {
     fixture_remove(path);
 }
 
-/* The queue offsets of a segment's first and last entry say what is behind what: neither this one nor those behind it go. */
+/* The queue offsets of first and last entries give the order of segments. A wrong one must not cost this segment or those behind it. */
 static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
     char path[512], name[700];
     rp_message_store_options options;
@@ -441,7 +441,7 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     CHECK(kept.count == 300);
     for (int i = 0; i < 300; i++)
         CHECK(kept.numbers[i] == i);
-    /* And one that has no message of the queue at all, in a log that begins late. */
+    /* The same for a log that begins late and has no message of the queue at all. */
     rp_message_store_compact_no_more(store, topic);
     CHECK(rp_message_store_delete_topic(store, topic, NULL) == 0);
     queue = compacted_queue(store, "T");
@@ -466,7 +466,7 @@ static int allocate_looking(void *context, int fd, int64_t offset, int64_t size)
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
-/* The copy would be cut where its queue seems to end. */
+/* Otherwise the copy would be cut where its queue seems to end. */
 static void a_queue_that_begins_behind_its_copy_has_no_end_before_that(void) {
     char path[512];
     fixture_directory(path, sizeof path);

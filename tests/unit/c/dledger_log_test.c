@@ -87,7 +87,7 @@ static void leaders_change(int flush_mode) {
 static void a_new_leaders_log_counts(void) { leaders_change(RP_FLUSH_ASYNC); }
 static void a_new_leaders_log_counts_with_syncs(void) { leaders_change(RP_FLUSH_SYNC); }
 
-/* What a leader of an earlier term had, and a majority has, is committed with the first entry of the new one's term. */
+/* Entries of an earlier term that a majority holds are committed together with the first entry of the new leader's term. */
 static void an_earlier_terms_entries_are_committed_by_a_later_one(void) {
     group all;
     open_group(&all, RP_FLUSH_ASYNC, 0);
@@ -133,8 +133,8 @@ static void a_group_of_one(void) {
     one_alone_leads_itself(RP_FLUSH_SYNC);
 }
 
-/* It was away until the leader's first files went: it cuts nothing, says what helps, and counts for no majority; with an empty store it
- * joins where the leader's log begins. */
+/* A member was away until the leader's first files had expired. It cuts nothing, says what would help, and counts for no majority. With
+ * an empty store it joins where the leader's log begins. */
 static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     group all;
     rp_error error;
@@ -165,7 +165,7 @@ static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     close_group(&all);
 }
 
-/* A leader that nobody has named, and a later term that a follower knows, are told to whoever decides. */
+/* Python is told of a leader that it has not named, and of a later term that a follower knows. */
 static void claims_are_told(void) {
     group all;
     rp_error error;
@@ -307,7 +307,7 @@ static void the_queue_has_no_gap(member *one, int64_t max) {
     }
 }
 
-/* Everybody tries to append all the time; only whoever leads can, and all end with one log, whose queue has no gap. */
+/* All members try to append all the time, and only the leader can. In the end all have the same log, and its queue has no gap. */
 static void roles_change_under_load(void) {
     group all;
     sender senders[MEMBERS] = {0};

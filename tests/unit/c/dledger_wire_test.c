@@ -126,7 +126,7 @@ static void mutated_words_do_no_harm(void) {
             seed = seed * 1103515245 + 12345;
             mutated[(seed >> 8) % length] = (uint8_t)(seed >> 3);
         }
-        uint8_t *exact = malloc(length + 1); /* of its size: whoever reads behind it is seen */
+        uint8_t *exact = malloc(length + 1); /* exactly as large, so that a sanitizer sees a read behind it */
         memcpy(exact, mutated, length);
         rp_push_request request;
         rp_push_response response;

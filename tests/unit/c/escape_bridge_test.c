@@ -116,7 +116,7 @@ static int64_t delivered_here(const fixture *fx) {
 
 #define MANY 100 /* more than a window, also of those that are refused */
 
-/* Every second one is refused for what it is. What the slave says of it then is enough for its master to deliver them, and no others. */
+/* Every second message is refused for good. What the slave reports about these is enough for its master to deliver them, and no others. */
 static void what_others_refuse_holds_nothing_up(void) {
     static int64_t offsets[RP_DELAY_ASIDE_MAX];
     fixture fx;
@@ -156,7 +156,7 @@ static void what_others_refuse_holds_nothing_up(void) {
     fixture_close(&fx);
 }
 
-/* A broker that is closed while a message waits; and what revive keeps stands in no slave's log. */
+/* A broker is closed while a message waits. And checkpoints that revive keeps are not in a slave's log. */
 static void nothing_waits_for_ever_and_no_record_of_pops_is_appended(void) {
     fixture fx;
     fixture_init(&fx);

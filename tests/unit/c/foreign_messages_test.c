@@ -78,7 +78,7 @@ static void what_is_gone_there_is_over(void) {
     close_revive(&fx, &c);
 }
 
-/* After its patience each has a checkpoint of its own, which names that broker still. More than find room are asked for later. */
+/* When its time is up, each message gets a checkpoint of its own, which still names that broker. Those without room are requested later. */
 static void what_cannot_be_had_waits_and_holds_nothing_up(void) {
     fixture fx;
     client c;
@@ -124,7 +124,7 @@ static void few_bytes_wait_for_the_thread(void) {
     close_revive(&fx, &c);
 }
 
-/* Nor are those of others in its turn later than once in a round. */
+/* Messages of other brokers are requested once a round all the same. */
 static void a_broker_that_cannot_be_reached_leaves_room_for_others(void) {
     fixture fx;
     client c;
@@ -251,7 +251,7 @@ static void an_ack_that_was_noted_counts_as_one_in_the_log(void) {
     close_revive(&fx, &c);
 }
 
-/* An acting slave gets acks before its revive thread has read what they are of. */
+/* An acting slave gets acks before its revive thread has read their checkpoints. */
 static void nothing_is_put_before_what_was_noted_is_taken(void) {
     fixture fx;
     client c;

@@ -104,7 +104,7 @@ static void who_says_nothing_and_who_asks_nothing_is_closed_in_time(void) {
     client_say(&client);
     rp_request_free(next_call_event(&server, RP_REQUEST_CALL));
     expect_echo_of(&client);
-    expect_echo_of(&client); /* behind what the client says to the server's settings: from now on it says nothing of its own accord */
+    expect_echo_of(&client); /* after this the client has acknowledged the server's settings, and sends nothing unasked */
     for (int32_t asked = 1; asked <= 4; asked++) {
         pass_time(120); /* with a tick of the server's timers */
         for (int64_t until = now_ms() + WAIT_MS; client.pings < asked; client_turn(&client, 100)) {

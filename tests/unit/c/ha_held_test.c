@@ -140,7 +140,8 @@ static int64_t damages_of(const node *one) {
     return (int64_t)counts.damages;
 }
 
-/* The same master again, in its epoch. What its set had is in the queues, what not is held back still, and offsets go on behind it. */
+/* The same master leads again in the same epoch. What its set held is in the queues, the rest is still held back, and offsets continue
+ * after it. */
 static void a_restart_confirms_nothing(int is_killed) {
     node a, b;
     open_both(&a, &b, 12);

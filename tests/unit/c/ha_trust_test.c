@@ -158,8 +158,8 @@ static void nor_is_one_that_lost_the_end_of_its_log(void) {
     close_pair(&both);
 }
 
-/* A slave was made master, and the old one comes back with what it had not sent yet: that it waits to be told of must not look like being
- * in sync. */
+/* A slave was made master. The old master comes back with bytes that it had not sent. It waits to hear about these, and that must not
+ * look like being in sync. */
 static void a_slave_that_has_more_than_its_master_says_so_and_leaves(void) {
     pair both;
     open_pair_without_slave(&both);
@@ -187,7 +187,8 @@ static void append_body(rp_message_store *store, int32_t queue_id, char fill, ui
     CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
 }
 
-/* A producer that was not answered sends again, behind what others sent meanwhile: the message's end is the same, its place is not. */
+/* A producer without an answer sends its message again, behind those of others. So the log's last message is the same, but its place is
+ * not. */
 static void nor_one_whose_last_message_is_ours_behind_another_one(void) {
     pair both;
     open_pair_without_slave(&both);

@@ -116,7 +116,7 @@ static void files_that_are_gone_are_made_again(void) {
     }
 }
 
-/* To take it for true is to take what waits for delivered. */
+/* If it were believed, waiting messages would count as delivered. */
 static void a_checkpoint_of_noise_is_none(void) {
     fixture fx;
     char path[512];
@@ -154,7 +154,7 @@ static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     check_rest(&fx, true);
 }
 
-/* Its slots of then are read once more: what is rolled out of one has its recall in another that is due as well. */
+/* The old slots are read once more. A message that is rolled out of one slot has its recall in another slot, which is due as well. */
 static void what_was_recalled_stays_so_without_a_checkpoint(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -191,7 +191,7 @@ static void set_queue_offset(const fixture *fx, uint64_t offset) {
     CHECK(fd >= 0 && pwrite(fd, bytes, sizeof bytes, 16) == sizeof bytes && close(fd) == 0);
 }
 
-/* To take it for true is to leave out what was sent since. */
+/* If it were believed, messages sent since would be left out. */
 static void a_checkpoint_beyond_the_queue_is_not_believed(void) {
     static const uint64_t claims[] = {4, 1000, UINT64_C(1) << 40};
     for (uint32_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
@@ -281,8 +281,8 @@ static void what_the_disk_cannot_read_is_made_again(void) {
     timer_ops = NULL;
 }
 
-/* A copy of the directory, made while the service runs, is what a kill leaves, if what goes by another file is copied before that: a slow
- * machine may roll a message in between. */
+/* A copy of the directory, made while the service runs, is like what a kill leaves. Files that depend on another one are copied before
+ * it, because a slow machine may roll a message in between. */
 static void what_a_kill_leaves_loses_nothing(void) {
     static const char copy[] = "mkdir '%s' && cd '%s' && for file in config timerwheel timerlog *; do"
                                " test -e '%s'/$file || cp -r $file '%s' || exit 1; done";
@@ -301,7 +301,7 @@ static void what_a_kill_leaves_loses_nothing(void) {
     check_rest(&fx, true);
 }
 
-/* A slave that joins later finds in the queue what its master rolled, and the copy: both say the same time. */
+/* A slave that joins later finds both the message that its master rolled and the rolled copy in the queue, with the same time. */
 static void what_a_slave_entered_besides_its_copy_comes_once(void) {
     fixture fx;
     fill(&fx);

@@ -100,7 +100,7 @@ static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void
     }
 }
 
-/* One slot with more than a step of its chain, a recall at its begin of a message at its end; what stands in its middle is refused. */
+/* One slot has more messages than a step reads. Its first one recalls its last, and those in the middle are refused. */
 static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     rp_file_ops full = full_ops();
     fixture fx;
@@ -148,8 +148,8 @@ static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     fixture_close(&fx);
 }
 
-/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must
- * not take the rest for delivered. */
+/* At the stop everything in the slot is delivered except for the refused messages. A restart that rebuilds wheel and log from the queue
+ * must not take these for delivered. */
 static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
     rp_file_ops full = full_ops();
     fixture fx;
@@ -184,8 +184,8 @@ static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
     fixture_close(&fx);
 }
 
-/* RocketMQ may start over these files, and lose what is stored and not entered once it is late. The thread sleeps until its slot is over:
- * what is sent meanwhile is for the stop. */
+/* RocketMQ may start on these files, and would lose stored messages that were not entered and are late. The thread sleeps until its slot
+ * is over, so the stop has to enter what is sent meanwhile. */
 static void a_stop_enters_what_was_sent_before_it(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -274,7 +274,7 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     ended(&fx, &c);
 }
 
-/* The same of a light queue: nobody else's messages wait for it. */
+/* The same for a light queue: other messages do not wait for it. */
 static void what_has_no_light_queue_is_set_aside_too(void) {
     fixture fx;
     char path[512], properties[96];
