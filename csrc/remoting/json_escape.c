@@ -104,15 +104,12 @@ int64_t rp_json_unescape(const uint8_t **position, const uint8_t *end, uint8_t *
         const uint8_t *plain_end = rp_json_copy_plain(out, cursor, end);
         out += plain_end - cursor;
         cursor = plain_end;
-        if (cursor == end || end - cursor < 2) {
-            if (cursor < end && *cursor == '"') {
-                break;
-            }
+        if (cursor < end && *cursor == '"') {
+            break;
+        }
+        if (end - cursor < 2) {
             *position = cursor;
             return RP_JSON_UNTERMINATED;
-        }
-        if (*cursor == '"') {
-            break;
         }
         uint8_t letter = cursor[1];
         cursor += 2;

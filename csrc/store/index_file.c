@@ -97,8 +97,8 @@ static int64_t field(const rp_index_file *file, int at) {
 
 static int check_shape(rp_index_shape shape, const char *path, rp_error *error) {
     if (shape.slot_count < 1 || shape.slot_count > INT32_MAX || shape.entry_count_max < 2 || shape.entry_count_max > INT32_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "maxHashSlotNum %u or maxIndexNum %u is out of range", shape.slot_count,
-                            shape.entry_count_max);
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "maxHashSlotNum is %u and maxIndexNum %u: set them to 1 to %d and 2 to %d",
+                            shape.slot_count, shape.entry_count_max, INT32_MAX, INT32_MAX);
     return RP_OK;
 }
 

@@ -21,7 +21,7 @@
 #include "store_path.h"
 
 #define DROP_BEHIND_BYTES (64u << 20)
-/* how long to wait for bytes that may just be being written: another process does not announce that it has written them */
+/* How long to wait for bytes that may just be being written: another process does not announce that it has written them. */
 #define TAIL_PATIENCE_NS 100000000
 
 struct rp_log_scan {
@@ -144,7 +144,7 @@ static int may_start(const rp_log_scan *scan, uint64_t position) {
 /* Returns the next good record at or after position and before end; end if there is none. */
 static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t end) {
     while (position < end && scan->map_size - position >= RP_RECORD_SIZE_MIN) {
-        /* every magic starts with this byte, so memchr does the walking */
+        /* Every magic starts with this byte, so memchr does the walking. */
         uint64_t left = end - position, room = scan->map_size - position - RP_AT_MAGIC;
         const uint8_t *hit = memchr(scan->map + position + RP_AT_MAGIC, 0xDA, left < room ? left : room);
         if (hit == NULL)

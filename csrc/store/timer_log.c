@@ -101,15 +101,15 @@ static int write_out(rp_timer_log *log, rp_error *error) {
     return RP_OK;
 }
 
-static int has_failed(const rp_timer_log *log, rp_error *error) {
-    return rp_error_set(error, RP_E_IO, log->has_failed, log->directory, log->flushed,
+static int refuse_unsynced(const rp_timer_log *log, rp_error *error) {
+    return rp_error_set(error, RP_E_IO, log->sync_errno, log->directory, log->flushed,
                         "a sync of the timer log failed: %s; what was written since may be lost: check the disk and restart the broker",
-                        strerror(log->has_failed));
+                        strerror(log->sync_errno));
 }
 
 static int sync_end(rp_timer_log *log, rp_error *error) {
-    if (log->has_failed != 0) {
-        return has_failed(log, error);
+    if (log->sync_errno != 0) {
+        return refuse_unsynced(log, error);
     }
     int rc = log->flushed < log->written ? rp_timer_log_sync_from(log, log->flushed, error) : rp_timer_log_sync_names(log, error);
     if (rc == RP_OK) {
@@ -225,7 +225,7 @@ int rp_timer_log_end_chain(rp_timer_log *log, int64_t position, rp_error *error)
     rp_timer_record record;
     int rc = rp_timer_log_read(log, position, &record, &refusal);
     rc = rc == RP_OK ? write_out(log, &refusal) : rc;
-    rc = rc == RP_OK && log->has_failed != 0 ? has_failed(log, &refusal) : rc;
+    rc = rc == RP_OK && log->sync_errno != 0 ? refuse_unsynced(log, &refusal) : rc;
     int64_t base = rp_timer_log_base_of(log, position);
     int fd = rc == RP_OK ? rp_timer_log_file(log, base, 0, &refusal) : -1;
     if (fd >= 0) {

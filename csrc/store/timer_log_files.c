@@ -168,7 +168,7 @@ int rp_timer_log_sync_from(rp_timer_log *log, int64_t position, rp_error *error)
             return error->status;
         }
         if (log->ops->sync_data(log->ops->context, fd) != 0) {
-            log->has_failed = errno;
+            log->sync_errno = errno;
             rc = rp_timer_log_failed(log, base, "sync", error);
         }
     }
@@ -319,6 +319,6 @@ int rp_timer_log_remove_all(rp_timer_log *log, rp_error *error) {
     }
     log->begin = log->end = log->written = log->flushed = 0;
     log->file_count = 0;
-    log->has_failed = 0;
+    log->sync_errno = 0;
     return RP_OK;
 }

@@ -24,7 +24,7 @@ struct rp_timer_log {
     int64_t append_base, read_base; /* start of the open files; -1: none */
     int append_fd, read_fd;
     int32_t names_changed; /* the directory has to be synced; 2: its parent too */
-    int32_t has_failed; /* errno of a sync that failed; 0: none has */
+    int32_t sync_errno; /* of a sync that failed; 0: none has */
     int64_t window_start; /* position of the window's bytes, which are in files */
     int32_t window_size;
     uint8_t buffer[TIMER_LOG_BUFFER_SIZE];

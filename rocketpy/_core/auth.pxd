@@ -5,6 +5,30 @@ from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
 from rocketpy._core.remoting cimport Gate, rp_gate
 
 cdef extern from "auth/auth_table.h" nogil:
+    enum: RP_RESOURCE_ANY
+    enum: RP_RESOURCE_CLUSTER
+    enum: RP_RESOURCE_NAMESPACE
+    enum: RP_RESOURCE_TOPIC
+    enum: RP_RESOURCE_GROUP
+    enum: RP_PATTERN_ANY
+    enum: RP_PATTERN_LITERAL
+    enum: RP_PATTERN_PREFIXED
+    enum: RP_ACTION_ALL
+    enum: RP_ACTION_ANY
+    enum: RP_ACTION_PUB
+    enum: RP_ACTION_SUB
+    enum: RP_ACTION_CREATE
+    enum: RP_ACTION_UPDATE
+    enum: RP_ACTION_DELETE
+    enum: RP_ACTION_GET
+    enum: RP_ACTION_LIST
+    enum: RP_VERDICT_ALLOW
+    enum: RP_VERDICT_DENY
+    enum: RP_VERDICT_NO_MATCH
+    enum: RP_IDENTITY_PROVEN
+    enum: RP_IDENTITY_UNKNOWN
+    enum: RP_IDENTITY_DISABLED
+    enum: RP_IDENTITY_WRONG_SIGNATURE
     ctypedef struct rp_acl_entry:
         uint8_t is_default, is_deny, resource_type, pattern
         uint32_t actions
@@ -43,4 +67,4 @@ cdef class AuthTable(Gate):
     cdef rp_auth_table *native
     cdef NativeObject log
 
-    cdef bint was_there(self, bint deletes_acl, rp_slice name) except -1
+    cdef bint delete_named(self, rp_slice name, bint of_acl) except -1

@@ -23,30 +23,30 @@ cdef extern from *:
     """
     const rp_field_row *auth_stats_rows
 
-RESOURCE_ANY = 1
-RESOURCE_CLUSTER = 2
-RESOURCE_NAMESPACE = 3
-RESOURCE_TOPIC = 4
-RESOURCE_GROUP = 5
-PATTERN_ANY = 1
-PATTERN_LITERAL = 2
-PATTERN_PREFIXED = 3
-ACTION_ALL = 2
-ACTION_ANY = 4
-ACTION_PUB = 8
-ACTION_SUB = 16
-ACTION_CREATE = 32
-ACTION_UPDATE = 64
-ACTION_DELETE = 128
-ACTION_GET = 256
-ACTION_LIST = 512
-VERDICT_ALLOW = 0
-VERDICT_DENY = 1
-VERDICT_NO_MATCH = 2
-IDENTITY_PROVEN = 0
-IDENTITY_UNKNOWN = 1
-IDENTITY_DISABLED = 2
-IDENTITY_WRONG_SIGNATURE = 3
+RESOURCE_ANY = RP_RESOURCE_ANY
+RESOURCE_CLUSTER = RP_RESOURCE_CLUSTER
+RESOURCE_NAMESPACE = RP_RESOURCE_NAMESPACE
+RESOURCE_TOPIC = RP_RESOURCE_TOPIC
+RESOURCE_GROUP = RP_RESOURCE_GROUP
+PATTERN_ANY = RP_PATTERN_ANY
+PATTERN_LITERAL = RP_PATTERN_LITERAL
+PATTERN_PREFIXED = RP_PATTERN_PREFIXED
+ACTION_ALL = RP_ACTION_ALL
+ACTION_ANY = RP_ACTION_ANY
+ACTION_PUB = RP_ACTION_PUB
+ACTION_SUB = RP_ACTION_SUB
+ACTION_CREATE = RP_ACTION_CREATE
+ACTION_UPDATE = RP_ACTION_UPDATE
+ACTION_DELETE = RP_ACTION_DELETE
+ACTION_GET = RP_ACTION_GET
+ACTION_LIST = RP_ACTION_LIST
+VERDICT_ALLOW = RP_VERDICT_ALLOW
+VERDICT_DENY = RP_VERDICT_DENY
+VERDICT_NO_MATCH = RP_VERDICT_NO_MATCH
+IDENTITY_PROVEN = RP_IDENTITY_PROVEN
+IDENTITY_UNKNOWN = RP_IDENTITY_UNKNOWN
+IDENTITY_DISABLED = RP_IDENTITY_DISABLED
+IDENTITY_WRONG_SIGNATURE = RP_IDENTITY_WRONG_SIGNATURE
 
 
 def sign(bytes secret not None, bytes content not None):
@@ -109,15 +109,16 @@ cdef class AuthTable(Gate):
             self.leave()
 
     def delete_user(self, str name not None):
-        return self.was_there(0, slice_of_text(name))
+        return self.delete_named(slice_of_text(name), False)
 
     def delete_acl(self, str user not None):
-        return self.was_there(1, slice_of_text(user))
+        return self.delete_named(slice_of_text(user), True)
 
-    cdef bint was_there(self, bint deletes_acl, rp_slice name) except -1:
+    cdef bint delete_named(self, rp_slice name, bint of_acl) except -1:
+        """Deletes the user or the acl of that name. False: there was none."""
         cdef int status
         self.enter()
-        if deletes_acl:
+        if of_acl:
             status = rp_auth_table_delete_acl(self.native, name)
         else:
             status = rp_auth_table_delete_user(self.native, name)

@@ -63,6 +63,10 @@ cdef class NativeObject:
     cdef bint is_forked(self) noexcept
 
 
+cdef int borrow(tuple lenders) except -1
+cdef int give_back(tuple lenders) except -1
+
+
 cdef class LogTap(NativeObject):
     cdef rp_log *native
 

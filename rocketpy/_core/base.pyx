@@ -107,6 +107,26 @@ cdef class NativeObject:
                 self.close()
 
 
+cdef int borrow(tuple lenders) except -1:
+    """Makes the lenders refuse to close from now on; None is skipped. To be called before C gets them, as a native open releases the GIL.
+    Raises Closed if one of them is closed, or UsedAfterFork."""
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).enter()
+            (<NativeObject>lender).leave()
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).borrowers += 1
+    return 0
+
+
+cdef int give_back(tuple lenders) except -1:
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).borrowers -= 1
+    return 0
+
+
 cdef class LogTap(NativeObject):
     def __init__(self):
         check(rp_log_create(&self.native), NULL)

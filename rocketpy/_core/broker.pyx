@@ -5,10 +5,10 @@
 
 from libc.stdlib cimport free, malloc
 
-from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
+from rocketpy._core.base cimport borrow, check, give_back, log_of, read_fields, rp_field_row, set_fields, slice_of_text
 from rocketpy._core.exported_rows cimport empty_buffer, export_buffer, export_row, exported_row, exported_rows, imported_rows, no_name
 from rocketpy._core.store import host_bytes
-from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
+from rocketpy._core.errors import InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
 from rocketpy._core.results import HalfCopy, UndecidedHalf
 
@@ -86,27 +86,27 @@ cdef class Broker(BrokerCounters):
         cdef int status
         if self.native != NULL:
             raise InvalidArgument("a Broker is opened once")
-        if store.is_closed:
-            raise Closed("the message store is closed")
         rp_broker_options_default(&native_options)
         if isinstance(options.get("store_host"), str):
             options["store_host"], is_v6 = host_bytes(options["store_host"])
             options["store_host_is_v6"] = int(is_v6)
         set_fields(broker_option_rows, &native_options, options, keep)
-        native_options.store = store.native
         native_options.log = log_of(log)
-        error.status = 0
-        with nogil:
-            status = rp_broker_open(&native_options, &self.native, &error)
-        check(status, &error)
+        borrow((store, log))
+        try:
+            native_options.store = store.native
+            error.status = 0
+            with nogil:
+                status = rp_broker_open(&native_options, &self.native, &error)
+            check(status, &error)
+        except BaseException:
+            give_back((store, log))
+            raise
         self.is_closed = False
         self.handler = rp_broker_handler(self.native)
         self.servers = []
         self.store = store
-        self.store.borrowers += 1
         self.log = log
-        if self.log is not None:
-            self.log.borrowers += 1
         rp_broker_settings_default(&self.native_settings)
 
     cdef int attach_native(self, Server server) except -1:
@@ -139,11 +139,9 @@ cdef class Broker(BrokerCounters):
         for server in self.servers:
             (<Server>server).borrowers -= 1
         self.servers = []
-        self.store.borrowers -= 1
+        give_back((self.store, self.log))
         self.store = None
-        if self.log is not None:
-            self.log.borrowers -= 1
-            self.log = None
+        self.log = None
 
     def set_settings(self, **settings):
         cdef rp_broker_settings changed = self.native_settings

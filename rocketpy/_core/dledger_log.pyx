@@ -4,7 +4,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from rocketpy._core.base cimport NativeObject, check, log_of, read_fields, rp_error, rp_field_row, rp_log, set_fields
+from rocketpy._core.base cimport borrow, check, give_back, log_of, read_fields, rp_error, rp_field_row, rp_log, set_fields
 from rocketpy._core.broker cimport Broker, rp_broker_set_committed
 from rocketpy._core.remoting cimport Handler, Server, rp_handler
 from rocketpy._core.store cimport MessageStore, rp_message_store
@@ -84,21 +84,19 @@ cdef class DLedgerLog(Handler):
         set_fields(dledger_option_rows, &native_options, options, keep)
         native_options.log = log_of(log)
         lenders = (store, broker, log)
-        for lender in lenders:
-            if lender is not None:  # raises Closed if it is closed
-                (<NativeObject>lender).enter()
-                (<NativeObject>lender).leave()
-        native_options.store = store.native
-        if broker is not None:
-            native_options.on_committed = complete_responses
-            native_options.context = broker.native
-        error.status = 0
-        with nogil:
-            status = rp_dledger_open(&native_options, &self.native, &error)
-        check(status, &error)
-        for lender in lenders:
-            if lender is not None:
-                (<NativeObject>lender).borrowers += 1
+        borrow(lenders)
+        try:
+            native_options.store = store.native
+            if broker is not None:
+                native_options.on_committed = complete_responses
+                native_options.context = broker.native
+            error.status = 0
+            with nogil:
+                status = rp_dledger_open(&native_options, &self.native, &error)
+            check(status, &error)
+        except BaseException:
+            give_back(lenders)
+            raise
         self.lenders = lenders
         self.servers = []
         self.handler = rp_dledger_handler(self.native)
@@ -213,7 +211,5 @@ cdef class DLedgerLog(Handler):
         for server in self.servers:
             (<Server>server).borrowers -= 1
         self.servers = []
-        for lender in self.lenders:
-            if lender is not None:
-                (<NativeObject>lender).borrowers -= 1
+        give_back(self.lenders)
         self.lenders = ()

@@ -6,7 +6,7 @@ import os
 
 from libc.string cimport memset
 
-from rocketpy._core.base cimport RP_E_INVALID, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport RP_E_INVALID, borrow, check, give_back, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.broker cimport rp_broker_set_in_sync, rp_broker_set_replicated
 from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_forget_appended, rp_message_store_on_appended
 from rocketpy._core.errors import InvalidArgument
@@ -64,25 +64,6 @@ cdef void tell_in_sync(void *context, int64_t acked_offset) noexcept nogil:
 
 cdef void notify_transfer(void *context) noexcept nogil:
     rp_ha_master_notify(<rp_ha_master *>context)
-
-
-cdef int borrow(tuple lenders) except -1:
-    """Makes the lenders refuse to close from now on; None is skipped. Raises Closed if one of them is closed, or UsedAfterFork."""
-    for lender in lenders:
-        if lender is not None:
-            (<NativeObject>lender).enter()
-            (<NativeObject>lender).leave()
-    for lender in lenders:
-        if lender is not None:
-            (<NativeObject>lender).borrowers += 1
-    return 0
-
-
-cdef int give_back(tuple lenders) except -1:
-    for lender in lenders:
-        if lender is not None:
-            (<NativeObject>lender).borrowers -= 1
-    return 0
 
 
 cdef class EpochCache(NativeObject):

@@ -28,6 +28,11 @@ cdef extern from "store/index_file.h" nogil:
         uint32_t slot_count, entry_count_max
 
 cdef extern from "store/store_verify.h" nogil:
+    enum: RP_DAMAGE_LOG
+    enum: RP_DAMAGE_QUEUE
+    enum: RP_DAMAGE_INDEX
+    enum: RP_DAMAGE_TIMER
+    enum: RP_DAMAGE_COMPACTION
     ctypedef struct rp_damage_row:
         int32_t kind
         const char *file
@@ -59,7 +64,13 @@ cdef extern from "store/log_scan.h" nogil:
     int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage)
     int64_t rp_log_scan_offset(const rp_log_scan *scan)
 
-DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index", 4: "timer", 5: "compaction"}
+DAMAGE_KINDS = {
+    RP_DAMAGE_LOG: "commitlog",
+    RP_DAMAGE_QUEUE: "consumequeue",
+    RP_DAMAGE_INDEX: "index",
+    RP_DAMAGE_TIMER: "timer",
+    RP_DAMAGE_COMPACTION: "compaction",
+}
 
 
 cdef class VerifyRun:

@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, borrow, check, give_back, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
 from rocketpy._core.options import MessageStoreOptions
@@ -185,14 +185,17 @@ cdef class MessageStore(NativeObject):
         keep.append(os.fsencode(root_path))
         native_options.root_path = PyBytes_AS_STRING(keep[-1])
         native_options.log = log_of(log)
-        error.status = 0
-        with nogil:
-            status = rp_message_store_open(&native_options, &self.native, &error)
-        check(status, &error)
+        borrow((log,))
+        try:
+            error.status = 0
+            with nogil:
+                status = rp_message_store_open(&native_options, &self.native, &error)
+            check(status, &error)
+        except BaseException:
+            give_back((log,))
+            raise
         self.is_closed = False
         self.log = log
-        if self.log is not None:
-            self.log.borrowers += 1
 
     def close(self):
         cdef rp_error error
@@ -205,9 +208,8 @@ cdef class MessageStore(NativeObject):
         error.status = 0
         with nogil:
             status = rp_message_store_close(native, &error)
-        if self.log is not None:
-            self.log.borrowers -= 1
-            self.log = None
+        give_back((self.log,))
+        self.log = None
         check(status, &error)
 
     cdef rp_consume_queue *find_queue(self, str topic, int32_t queue_id, bint create) except? NULL:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..broker.names import LIGHT_QUEUE_PREFIX, TIMER_TOPIC
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsRequestHeader, ResetOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
 from ..remoting.route import TopicRoute
@@ -16,7 +17,7 @@ from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output
-from .progress import LMQ_PREFIX, WHEEL_TIMER, ConsumeStats, consume_stats
+from .progress import ConsumeStats, consume_stats
 from .queues import by_queue, max_offset, offset_at, queue_key, queue_of, queue_text
 from .session import SLOW_TIMES, Session
 from .texts import front, java, time_of
@@ -43,7 +44,7 @@ SKIPPED = Columns("queues", _SIX, _SIX, _WRITTEN_NAMES | {"#rollbackOffset": "ro
 
 def route_topic(topic: str, cluster: str) -> str:
     """The topic whose route leads to the brokers: for light queues and the timer's own, the cluster that -c names."""
-    return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER) else topic
+    return cluster if cluster and (topic.startswith(LIGHT_QUEUE_PREFIX) or topic == TIMER_TOPIC) else topic
 
 
 def addresses_in(route: TopicRoute) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..broker.names import RETRY_PREFIX, group_of_retry_topic
+from ..broker.names import LIGHT_QUEUE_PREFIX, RETRY_PREFIX, TIMER_TOPIC, group_of_retry_topic
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
@@ -30,8 +30,6 @@ IDLE = frozenset(
     )
 )
 """What is answered about a group that consumes nothing now, or that was deleted meanwhile."""
-WHEEL_TIMER = "rmq_sys_wheel_timer"
-LMQ_PREFIX = "%LMQ%"
 _NAMES = {
     "#Topic": "topic",
     "#Broker Name": "brokerName",
@@ -108,7 +106,7 @@ def route_topics(group: str, topic: str | None, cluster: str | None) -> list[str
     topics = [RETRY_PREFIX + group]
     if topic:
         topics += [topic, f"{RETRY_PREFIX}{group}_{topic}"]
-        if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER):
+        if cluster and (topic.startswith(LIGHT_QUEUE_PREFIX) or topic == TIMER_TOPIC):
             topics.append(cluster)
     return topics
 

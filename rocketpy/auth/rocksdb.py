@@ -30,9 +30,18 @@ _LOG_BLOCK = 32 << 10
 _MAGIC = 0x88E241B785F4CFF7
 _FOOTER = 53
 _DELETION, _VALUE, _SINGLE_DELETION = 0, 1, 7
+_FAMILY_DELETION, _FAMILY_VALUE, _FAMILY_SINGLE_DELETION = 4, 5, 8
+"""The same in a log, with the number of the column family before the key."""
+_LOG_DATA, _GAP = 3, 13
+"""What a batch may hold besides changes: a note for whoever reads the log, and nothing."""
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _RECYCLED = 4  # added to these four: the record names its log's number
 _SKIPPED_RECORDS = (10, 11)  # sizes of timestamps, which nobody has
+_LOG_NUMBER, _LEVEL_POINTER, _DELETED_TABLE, _NEW_TABLE, _FAMILY, _FAMILY_ADDED = 2, 5, 6, 103, 200, 201
+_EDIT_TEXTS = (1, _FAMILY_ADDED)  # 1: the comparator's name
+_EDIT_NUMBERS = (3, 4, 9, 10, 203, 204)  # next file, last sequence, previous and oldest log, highest family, group of edits
+_FAMILY_DROPPED = 202
+_MAY_BE_IGNORED = 1 << 13  # a bit of kinds that older releases pass over
 
 
 class RocksDbError(ValueError):
@@ -137,22 +146,22 @@ class _Manifest:
         deleted: set[int] = set()
         while edit:
             tag = edit.varint()
-            if tag == 1 or tag == 201 or tag & 1 << 13:  # comparator, name of a family, what may be passed over
+            if tag in _EDIT_TEXTS or tag & _MAY_BE_IGNORED:
                 edit.text()
-            elif tag == 2:
+            elif tag == _LOG_NUMBER:
                 log_number = edit.varint()
-            elif tag in (3, 4, 9, 10, 203, 204):  # next file, last sequence, previous and oldest log, highest family, group of edits
+            elif tag in _EDIT_NUMBERS:
                 edit.varint()
-            elif tag == 5:
+            elif tag == _LEVEL_POINTER:
                 edit.varint(), edit.text()
-            elif tag == 6:
+            elif tag == _DELETED_TABLE:
                 edit.varint()
                 deleted.add(edit.varint())
-            elif tag == 103:
+            elif tag == _NEW_TABLE:
                 added.add(_new_table(edit))
-            elif tag == 200:
+            elif tag == _FAMILY:
                 family = edit.varint()
-            elif tag != 202:
+            elif tag != _FAMILY_DROPPED:
                 raise ValueError(f"an edit of kind {tag}")
         if family == 0:
             self.tables = self.tables - deleted | added
@@ -210,15 +219,16 @@ def _read_batch(found: _Entries, batch: _Bytes) -> None:
     sequence, count = batch.number(8), batch.number(4)
     for number in range(sequence, sequence + count):
         kind = batch.number(1)
-        while kind in (3, 13):  # notes and gaps have no number
-            if kind == 3:
+        while kind in (_LOG_DATA, _GAP):  # these have no sequence number
+            if kind == _LOG_DATA:
                 batch.text()
             kind = batch.number(1)
-        if kind not in (_DELETION, _VALUE, _SINGLE_DELETION, 4, 5, 8):
+        has_family = kind in (_FAMILY_DELETION, _FAMILY_VALUE, _FAMILY_SINGLE_DELETION)
+        if not has_family and kind not in (_DELETION, _VALUE, _SINGLE_DELETION):
             raise ValueError(f"a change of kind {kind}")
-        family = batch.varint() if kind in (4, 5, 8) else 0
+        family = batch.varint() if has_family else 0
         key = batch.text()
-        value = batch.text() if kind in (_VALUE, 5) else None
+        value = batch.text() if kind in (_VALUE, _FAMILY_VALUE) else None
         if family == 0:
             found.put(number, key, value)
 

@@ -372,7 +372,7 @@ class OffsetAdmin:
 
 
 def _log_offset(text: str) -> int | None:
-    """None if it is none."""
+    """An offset of the log; None if the text is none."""
     return int(text) if text.isdecimal() and len(text) <= LONG_DIGITS else None
 
 

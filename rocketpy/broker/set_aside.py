@@ -67,7 +67,7 @@ class SetAside:
 
     @classmethod
     def from_json(cls, value: Any, where: str) -> Self | None:
-        """None, and a line in the log: it is none, and what is known is the position beside it."""
+        """None, and a line in the log, for a value that is no such object: then only the position beside it is known."""
         try:
             if not isinstance(value, Mapping):
                 raise ValueError(f"{where} is {type(value).__name__}, expected an object")

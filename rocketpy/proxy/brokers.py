@@ -6,13 +6,13 @@ Threads  one event loop. Bounds: topic_route_service_cache_max_num entries in ea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .._core.errors import Busy, NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
+from ..remoting.bodies import PERM_READ, PERM_WRITE
 from ..remoting.client import RemotingClient, RequestCallback
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Fields
@@ -20,18 +20,12 @@ from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupCo
 from ..remoting.json_codec import JsonError, read_object
 from ..remoting.route import MASTER_ID, TopicRoute
 from .cached import Cached
+from .group_config import GroupConfig
 from .settings import ProxySettings
 from .status import ProxyError
 
-READ, WRITE = 4, 2
 TIMEOUT_S: Final = 3.0
 MESSAGE_TYPE: Final = "message.type"
-LITE_QUOTA: Final = 2000
-_NUMBER: Final = re.compile("[+-]?[0-9]{1,19}")
-INT_MAX: Final = (1 << 31) - 1
-PAUSE_MAX_MS: Final = 315_576_000_000_000
-"""Ten thousand years: the longest Duration."""
-POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,55 +58,6 @@ class KnownReading:
     """Names and addresses of masters, in the order of readable_brokers."""
     group: GroupConfig
     ask_again_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class GroupConfig:
-    """What the clients of a consumer group are told about it."""
-
-    orderly: bool = False
-    retries: int = 16
-    exponential: tuple[int, int, float] | None = None
-    """First pause and longest in ms, and the factor between two; None: the pauses of next_ms."""
-    next_ms: tuple[int, ...] = field(
-        default=tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)),
-    )
-    lite_bind_topic: str = ""
-    """The topic whose lite topics it consumes; "": it is no lite group."""
-    lite_quota: int = LITE_QUOTA
-    """Lite topics that a client of it may have."""
-
-    def pause_ms(self, times: int) -> int:
-        """How long a message stays invisible after it was consumed `times` times."""
-        if self.exponential is not None:
-            first, longest, factor = self.exponential
-            return int(min(longest, first * factor ** min(max(0, times), POWER_MAX))) if 1 <= factor <= FACTOR_MAX else first
-        return self.next_ms[min(max(0, times), len(self.next_ms) - 1)]
-
-    @classmethod
-    def from_json(cls, members: dict[str, Any]) -> GroupConfig:
-        """Numbers that clients cannot be told are replaced by the nearest possible ones. Raises AttributeError, OverflowError, TypeError,
-        ValueError."""
-        policy = members.get("groupRetryPolicy") or {}
-        next_ms = tuple(_pause_ms(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
-        exponential = None
-        if policy.get("type") == "EXPONENTIAL":
-            given = policy.get("exponentialRetryPolicy") or {}
-            first_ms, longest_ms = _pause_ms(given.get("initial", 5000)), _pause_ms(given.get("max", 7_200_000))
-            exponential = (first_ms, longest_ms, float(given.get("multiplier", 2)))
-        attributes = members.get("attributes") or {}
-        return cls(
-            members.get("consumeMessageOrderly") is True,
-            min(max(-1, int(members.get("retryMaxTimes", 16))), INT_MAX - 1),
-            exponential,
-            next_ms or cls().next_ms,
-            str(attributes.get("lite.bind.topic") or ""),
-            min(max(-1, int(quota)), INT_MAX) if _NUMBER.fullmatch(quota := str(attributes.get("lite.sub.client.quota"))) else LITE_QUOTA,
-        )
-
-
-def _pause_ms(value: Any) -> int:
-    return min(max(0, int(value)), PAUSE_MAX_MS)
 
 
 class Brokers:
@@ -210,7 +155,7 @@ class Brokers:
         queues = [
             Queue(data.broker_name, queue_id)
             for data in route.queue_datas
-            if data.perm & WRITE and data.broker_name in self._addresses
+            if data.perm & PERM_WRITE and data.broker_name in self._addresses
             for queue_id in route.writable_numbers(data)
         ]
         return sorted(queues, key=lambda queue: (queue.queue_id if route.queue_mappings else 0, queue.broker, queue.queue_id))
@@ -226,7 +171,7 @@ class Brokers:
         return sorted(
             data.broker_name
             for data in route.queue_datas
-            if data.perm & READ and data.read_queue_nums > 0 and data.broker_name in self._addresses
+            if data.perm & PERM_READ and data.read_queue_nums > 0 and data.broker_name in self._addresses
         )
 
     def known_reading(self, topic: str, group: str) -> KnownReading | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import schema
-from .brokers import GroupConfig
+from .group_config import GroupConfig
 from .settings import ProxySettings
 
 

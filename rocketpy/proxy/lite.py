@@ -27,9 +27,10 @@ from ..remoting.command import check_success
 from ..remoting.headers import HeaderError, LiteSubscriptionCtlRequestHeader, NotifyUnsubscribeLiteRequestHeader
 from ..remoting.json_codec import write_json
 from . import schema
-from .brokers import Brokers, GroupConfig
+from .brokers import Brokers
 from .clients import Client, Clients, is_lite
 from .context import Context
+from .group_config import GroupConfig
 from .settings import ProxySettings
 from .status import OK, ProxyError, status
 from .validation import group_of, lite_topic_of, topic_of

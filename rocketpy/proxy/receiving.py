@@ -22,10 +22,11 @@ from ..remoting.headers import (
 )
 from ..remoting.records import read_records
 from . import schema
-from .brokers import Brokers, GroupConfig
+from .brokers import Brokers
 from .clients import Client, Clients
 from .context import Context, now_ms
 from .found_messages import FoundMessages
+from .group_config import GroupConfig
 from .handles import Popped, ReceiptHandle, popped, popped_lite
 from .messages import received_message
 from .native_calls import NativeCalls

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..remoting.bodies import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ..remoting.route import QueueData
 from . import schema
-from .brokers import READ, WRITE, Brokers
+from .brokers import Brokers
 from .context import Context
 from .settings import ProxySettings
 from .status import OK, ProxyError, status
 from .validation import group_of, topic_of
 
 ANY_QUEUE: Final = -1
-INHERITED: Final = 1
 PORT_MAX: Final = 65_535
 REQUEST_BYTES_MAX: Final = 8192
 """Each queue of the answer repeats what the request says of topic and endpoints: a large one would be thousands of times as large."""
@@ -28,10 +28,10 @@ def _permission(read: bool, write: bool) -> int:
 
 def numbered_permissions(data: QueueData) -> list[int]:
     """The permission of each queue that a client is told of, by its number: read-only queues first, then those that are only written."""
-    read, write = bool(data.perm & READ), bool(data.perm & WRITE)
+    read, write = bool(data.perm & PERM_READ), bool(data.perm & PERM_WRITE)
     reads, writes = data.read_queue_nums if read else 0, data.write_queue_nums if write else 0
     both = min(reads, writes)
-    if not data.perm & (READ | WRITE | INHERITED):
+    if not data.perm & (PERM_READ | PERM_WRITE | PERM_INHERIT):
         return [_permission(False, False)] * max(1, data.read_queue_nums, data.write_queue_nums)
     return [
         *[_permission(True, False)] * (reads - both),
@@ -98,10 +98,10 @@ class Routing:
         masters = {data.broker_name for data in route.broker_datas if 0 in data.broker_addrs}
         response = schema.message("QueryAssignmentResponse")(status=status(OK))
         for data in route.queue_datas:
-            if not data.perm & READ or data.read_queue_nums <= 0 or data.broker_name not in masters:
+            if not data.perm & PERM_READ or data.read_queue_nums <= 0 or data.broker_name not in masters:
                 continue
             broker = schema.message("Broker")(name=data.broker_name, id=0, endpoints=endpoints)
-            permission = _permission(True, bool(data.perm & WRITE))
+            permission = _permission(True, bool(data.perm & PERM_WRITE))
             for queue_id in range(data.read_queue_nums) if is_told else (ANY_QUEUE,):
                 queue = schema.message("MessageQueue")(topic=request.topic, id=queue_id, permission=permission, broker=broker)
                 response.assignments.add(message_queue=queue)

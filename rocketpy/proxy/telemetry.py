@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
 from . import schema
-from .brokers import Brokers, GroupConfig
+from .brokers import Brokers
 from .client_settings import for_consumer, for_producer
 from .clients import Client, Clients, check_size
 from .context import Context
+from .group_config import GroupConfig
 from .lite import LiteSubscriptions
 from .settings import ProxySettings
 from .status import OK, ProxyError, status, status_of

@@ -28,8 +28,8 @@ _ENTRIES_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class CompactedQueue:
-    """What is kept of one queue. `min` is the offset of the first message, `max` the one after the last; `messages` counts those that have
-    entries."""
+    """What is kept of one queue. `min_offset` is that of the first message, `max_offset` the one after the last; `messages` counts those
+    that have entries; `bytes` are those of the files of records."""
 
     topic: str
     queue_id: int

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.nghttp2 import need_nghttp2
 from tests.processes import PATIENCE_S, Process, free_port, port_accepts
@@ -68,7 +68,7 @@ class Proxy(Server):
         }
         self._namesrv = namesrv
 
-    def start(self) -> Proxy:
+    def start(self) -> Self:
         conf = self.home / "conf/rmq-proxy.json"
         conf.parent.mkdir(parents=True, exist_ok=True)
         conf.write_text(json.dumps(self._settings))
@@ -76,6 +76,9 @@ class Proxy(Server):
         command = [java(), *QUICK_JVM, *MODULE_OPTIONS, *options, "-cp", f"{jars()}/*", "org.apache.rocketmq.proxy.ProxyStartup"]
         command += ["-n", self._namesrv, "-pm", "cluster", "-pc", str(conf)]
         self.process = Process("proxy", command, self.home / "stdout.log", {"ROCKETMQ_HOME": str(self.home), **UTF_8}, self.home)
+        return self._listening()
+
+    def _listening(self) -> Self:
         for port in (self.port, self.remoting_port):
             self.process.wait_until(lambda port=port: port_accepts(port), Product.starts_within, f"listening on {port}")
         return self
@@ -84,15 +87,13 @@ class Proxy(Server):
 class OwnProxy(Proxy):
     """rocketpy's."""
 
-    def start(self) -> Proxy:
+    def start(self) -> Self:
         need_nghttp2()
         conf = self.home / "rmq-proxy.json"
         self.home.mkdir(parents=True, exist_ok=True)
         conf.write_text(json.dumps(self._settings))
         self.process = Process.rocketpy("proxy", "-pc", str(conf), "-n", self._namesrv, log=self.home / "stdout.log")
-        for port in (self.port, self.remoting_port):
-            self.process.wait_until(lambda port=port: port_accepts(port), Product.starts_within, f"listening on {port}")
-        return self
+        return self._listening()
 
 
 class Sender(Handle):

@@ -165,7 +165,7 @@ def sample(name: str) -> str:
     lowered = name.lower()
     if name == "topicFilterType":
         return "SINGLE_TAG"
-    if name in ("b",) or "topic" in lowered:
+    if name == "b" or "topic" in lowered:
         return "t1"
     return "g1" if name == "a" or "group" in lowered else "x"
 

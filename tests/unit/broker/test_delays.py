@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from rocketpy._core.remoting import Command
-from rocketpy._core.store import Message, decode_message
+from rocketpy._core.store import Message, MessageStore, decode_message
 from rocketpy.broker import names
 from rocketpy.broker.delay_offsets import DelayOffsets, SavedDelayOffsets
+from rocketpy.broker.native_options import store_options
 from rocketpy.broker.persistence import pretty_text
 from rocketpy.ha.service import LogMark
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
 from tests.unit.broker.pair import pair
-from tests.unit.broker.running import Peer, be_before, eventually, run, run_in_time, running, started
+from tests.unit.broker.running import Peer, be_before, broker_config, eventually, run, run_in_time, running, started
 
 LEVELS = {"messageDelayLevel": "1s 2s 1h"}
 
@@ -307,3 +309,16 @@ def test_a_master_takes_of_its_slave_what_is_over_for_one_of_them() -> None:
     assert positions.asides == {1: (9, [5, 8]), 3: (99, [90, 98])}, "what is past the end of the queue here is another message"
     assert positions.offsets == [5, 8, 90]
     assert delays.advance(SavedDelayOffsets.from_json(told)) == 0
+
+
+def test_a_queue_of_delayed_messages_built_again_has_the_brokers_own_levels(tmp_path: Path) -> None:
+    """An entry's tag code is the time of delivery: by other levels RocketMQ, started on the store again, delivered them hours early."""
+    options = store_options(broker_config(tmp_path, messageDelayLevel="1s 5h"), "127.0.0.1:10911")
+    root = tmp_path / "store"
+    with MessageStore(str(root), **options) as store:
+        store.append("SCHEDULE_TOPIC_XXXX", 1, b"later", "DELAY\x012\x02", tags_code=0)
+        stored_ms = store.time_at("SCHEDULE_TOPIC_XXXX", 1, 0)
+    shutil.rmtree(root / "consumequeue")
+    with MessageStore(str(root), **options) as store:
+        ((_, _, due_ms),) = store.entries("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
+    assert due_ms == stored_ms + 5 * 3_600_000

@@ -10,12 +10,12 @@ int main(void) {
     fixture_directory(path, sizeof path);
     rp_message_store_options options;
     fixture_options(&options, path);
-    options.append_wait_timeout_ms = 200; /* more than any of the store's own threads holds the log, on a busy machine too */
+    options.append_wait_timeout_ms = 200; /* longer than the store's own threads hold the log, even on a busy machine */
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_append_item item = {.queue = fixture_queue(store, "T", 0), .body = fixture_slice("body")};
 
-    pthread_mutex_lock(&log->append_lock); /* as an append that waits for the disk */
+    pthread_mutex_lock(&log->append_lock); /* as an append does that waits for the disk */
     CHECK(rp_commit_log_append(log, &item, 1) == 0 && item.status == RP_E_BUSY);
     pthread_mutex_unlock(&log->append_lock);
     rp_message_store_stats stats;
@@ -26,7 +26,7 @@ int main(void) {
     rp_message_store_set_append_timing(store, 30000, 30000);
     rp_message_store_set_append_timing(store, 1, 201);
     pthread_mutex_lock(&log->append_lock);
-    CHECK(rp_commit_log_append(log, &item, 1) == 0 && item.status == RP_E_BUSY); /* not for 30 s: the last setting counts */
+    CHECK(rp_commit_log_append(log, &item, 1) == 0 && item.status == RP_E_BUSY); /* the last setting counts, not the 30 s of before */
     pthread_mutex_unlock(&log->append_lock);
     atomic_store(&log->locked_ns, 1);
     CHECK(rp_commit_log_stuck_ms(log, 5000001) == 5);

@@ -103,7 +103,7 @@ static void who_has_signed_and_may_passes(void) {
     begin_send(&request, "other");
     sign_as(&request, "root", "r00t");
     CHECK(judge(table, &reader, 0, &request) == 0);
-    begin(&request, 28); /* asks for no right */
+    begin(&request, 28); /* a request that needs no right */
     sign_as(&request, "bob", "secret of bob");
     CHECK(judge(table, &reader, 0, &request) == 0);
     CHECK(reader.authenticated == 3 && reader.authorized == 3 && reader.unauthenticated == 0 && reader.unauthorized == 0);
@@ -124,7 +124,7 @@ static void refusals_say_what_rocketmq_says(void) {
     sign_as(&request, "nobody", "12345678");
     check_refused(table, &reader, &request, "User:nobody is not found.");
     begin_send(&request, "topic");
-    sign_as(&request, "no user", "12345678"); /* has an acl only */
+    sign_as(&request, "no user", "12345678"); /* this name has an acl, but is no user */
     check_refused(table, &reader, &request, "User:no user is not found.");
     begin_send(&request, "topic");
     sign_as(&request, "gone", "12345678");
@@ -174,7 +174,7 @@ static void what_was_changed_after_signing_is_refused(void) {
             put(&request, "z", "more");
             break;
         case 3:
-            request.command.fields[0].key = text_slice("c"); /* now behind b */
+            request.command.fields[0].key = text_slice("c"); /* sorts after b now */
             break;
         case 4:
             signature->value.size--;
@@ -209,7 +209,7 @@ static void whitelists_and_switches_leave_out_one_check_each(void) {
     put(&forged, "AccessKey", "alice");
 
     set_options(table, 1, 1, listed, 3);
-    CHECK(judge(table, &reader, 0, &unsigned_send) == 16); /* not published yet */
+    CHECK(judge(table, &reader, 0, &unsigned_send) == 16); /* the change is not published yet */
     CHECK(rp_auth_table_publish(table) == RP_OK);
     CHECK(judge(table, &reader, 0, &unsigned_send) == 0 && judge(table, &reader, 0, &wrong_topic) == 0);
 
@@ -217,7 +217,7 @@ static void whitelists_and_switches_leave_out_one_check_each(void) {
     CHECK(rp_auth_table_publish(table) == RP_OK);
     CHECK(judge(table, &reader, 0, &wrong_topic) == 0 && judge(table, &reader, 0, &unsigned_send) == 16);
 
-    set_options(table, 0, 1, NULL, 0); /* then whoever asks is believed to be who he says, as in RocketMQ */
+    set_options(table, 0, 1, NULL, 0); /* without authentication the name is believed, as in RocketMQ */
     CHECK(rp_auth_table_publish(table) == RP_OK);
     CHECK(judge(table, &reader, 0, &wrong_topic) == 16 && judge(table, &reader, 0, &forged) == 0);
     check_refused(table, &reader, &unsigned_send, "Authorization failed. Please verify your access rights and try again.");
@@ -228,7 +228,7 @@ static void whitelists_and_switches_leave_out_one_check_each(void) {
     put(&forged, "AccessKey", "gone");
     check_refused(table, &reader, &forged, "User:gone is disabled.");
     begin(&forged, 34);
-    CHECK(judge(table, &reader, 0, &forged) == 0); /* without any field it names nobody, and nothing */
+    CHECK(judge(table, &reader, 0, &forged) == 0); /* without fields it names no user and no resource */
 
     set_options(table, 0, 0, NULL, 0);
     CHECK(rp_auth_table_publish(table) == RP_OK);
@@ -247,7 +247,7 @@ static void long_and_odd_names_are_cut_and_harmless(void) {
     static uint8_t name[1 << 20];
     memset(name, 'n', sizeof name);
     memcpy(name, "a\n\0b", 4);
-    memcpy(name + 126, "\xe4\xbd\xa0\xe4\xbd\xa0", 6); /* a character over the cut */
+    memcpy(name + 126, "\xe4\xbd\xa0\xe4\xbd\xa0", 6); /* the second character crosses the cut */
     begin_send(&request, "topic");
     CHECK(rp_command_add_field(&request.command, text_slice("AccessKey"), (rp_slice){name, sizeof name}) == RP_OK);
     rp_slice remark;

@@ -335,7 +335,7 @@ static void what_cannot_be_read_is_refused(void) {
         CHECK(ask(34, "", bodies[i]) == RP_E_PROTOCOL);
     }
     CHECK(ask(34, "", NULL) == RP_E_PROTOCOL);
-    /* What Python's reader, which reads as fastjson does, would find other names in. */
+    /* Bodies in which Python's reader, which reads like fastjson, would find other names: they must be refused. */
     CHECK(ask(18, "", "{\"x\":{\"topicName\":\"t\"},\"topicConfigList\":[{\"$ref\":\"$.x\"}]}") == RP_E_PROTOCOL);
     CHECK(ask(18, "", "{\"x\":\"t\",\"topicConfigList\":[{\"topicName\":{\"$ref\":\"$.x\"}}]}") == RP_E_PROTOCOL);
     CHECK(ask(18, "", "{\"topicConfigList\":{\"$ref\":\"$.x\"}}") == RP_E_PROTOCOL);

@@ -21,7 +21,7 @@ static int32_t judge_here(rp_auth_table *table, rp_auth_reader *reader, rp_arena
     return rp_auth_judge(table, reader, 0, own, &localhost, &request->command, &remark);
 }
 
-/* alice may all the time; bob comes and goes, and so does what carol may: but never one without the other. */
+/* alice always has her rights. bob and carol's rights come and go, but always in the same publication: no reader may see one alone. */
 static void *read_on(void *argument) {
     struct swap *swap = argument;
     rp_auth_reader reader = {0};
@@ -88,7 +88,7 @@ static void readers_see_one_table_or_the_next(void) {
     }
     for (uint32_t round = 1; round <= SWAPS || atomic_load(&swap.judged) < 200 || atomic_load(&swap.refused) == 0; round++) {
         change(swap.table, round);
-        /* What is published counts at once for whoever asks behind it. */
+        /* A publication applies to every request that is judged after it. */
         CHECK((judge(swap.table, &reader, 0, &bob) == 0) == (round % 2 == 0));
     }
     atomic_store(&swap.is_over, 1);
@@ -122,7 +122,7 @@ static void many_users_come_and_go(void) {
     rp_auth_table_close(table);
 }
 
-/* What is asked of a request that was admitted, about the message that it turned out to be about. */
+/* The gate's second question: an admitted request has turned out to be about a certain message. */
 static void a_sender_is_judged_by_the_topic_that_was_found(void) {
     static const struct {
         const char *topic;
@@ -139,7 +139,7 @@ static void a_sender_is_judged_by_the_topic_that_was_found(void) {
         CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, text_slice(found[i].topic), &remark) ==
               found[i].code);
     }
-    const rp_slice none = {NULL, 0}; /* the message does not say */
+    const rp_slice none = {NULL, 0}; /* the message names no topic */
     CHECK(rp_auth_judge_sender(table, &reader, 0, arena, &localhost, &request.command, none, &remark) == 16);
     static const int32_t listed[] = {37};
     rp_auth_options options = {.authorize = 1, .authorization_whitelist = listed, .authorization_whitelist_count = 1};
@@ -200,7 +200,7 @@ static void a_server_asks_its_gate_once_for_every_request(void) {
         check_answer(fd, 16, "check signature failed.");
         begin(&request, CODE_ECHO);
         send_signed(fd, &request, type, RP_COMMAND_ONEWAY, "nobody", "wrong");
-        begin_send(&request, "x"); /* the handler would have it punted */
+        begin_send(&request, "x"); /* the handler would punt it to Python */
         send_signed(fd, &request, type, 0, "alice", "12345678");
         check_answer(fd, 16, "User:alice has no permission to access Topic:x from 127.0.0.1, no matched policies.");
         begin(&request, CODE_TWICE);
@@ -208,7 +208,7 @@ static void a_server_asks_its_gate_once_for_every_request(void) {
         rp_request *taken = take_kind(harness, RP_REQUEST_COMMAND);
         CHECK(taken->command.code == CODE_TWICE);
         CHECK(rp_auth_table_delete_user(table, text_slice("bob")) == RP_OK && rp_auth_table_publish(table) == RP_OK);
-        CHECK(rp_server_resubmit(harness->server, taken, 1) == RP_OK); /* it was let in */
+        CHECK(rp_server_resubmit(harness->server, taken, 1) == RP_OK); /* the gate has let it in before, and is not asked again */
         check_answer(fd, 0, NULL);
         put_user(table, "bob", "secret of bob", 0, 1);
         CHECK(rp_auth_table_publish(table) == RP_OK);

@@ -75,7 +75,7 @@ static void arena_memory_is_aligned_disjoint_and_bounded(void) {
     rp_arena_destroy(arena);
 }
 
-/* Of 40 MB, which no malloc keeps for later: what is mapped shows in its figures (under sanitizers these are 0). */
+/* The arena has 40 MB, which no malloc keeps for later. So mallinfo shows whether they are mapped (under sanitizers it says 0). */
 static void an_arena_keeps_no_large_block_even_when_it_is_the_first(void) {
     rp_arena *arena = rp_arena_create(100000, 50000000);
     size_t before = mallinfo2().hblkhd;
@@ -213,7 +213,7 @@ static void a_clock_can_be_turned_by_hand(void) {
     CHECK(rp_clock_monotonic_ns(NULL) >= before && rp_clock_wall_ms(NULL) > 1600000000000);
 }
 
-/* A word that the hash mixed in by itself made all before it, and the word behind it, count for nothing. */
+/* Found in an earlier version of the hash: a certain word made everything before it, and the word after it, count for nothing. */
 static void no_word_hides_others(void) {
     static const uint8_t word[] = {0x93, 0xFD, 0x59, 0x66, 0xB8, 0xFE, 0xE8, 0xD6};
     uint8_t text[40] = {0};

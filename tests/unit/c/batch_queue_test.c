@@ -43,7 +43,7 @@ static rp_append_item batch_item(rp_consume_queue *queue, int64_t number) {
     item.inner_messages = inner_of(number);
     item.tags_code = rp_message_tags_code(item.properties[0]);
     if (number % 2 == 0) {
-        item.properties[1] = fixture_slice("CLUSTER\1x"); /* no separator behind the last */
+        item.properties[1] = fixture_slice("CLUSTER\1x"); /* no separator after the last property */
     }
     return item;
 }
@@ -150,7 +150,7 @@ static void batches_are_found_whatever_happens_to_their_queues(int flush_mode, i
         if (run == 2) {
             remove_below(path, "batchconsumequeue/Batches/1");
         }
-        options.batch_topics = run == 3 ? NULL : options.batch_topics; /* the records say what they are */
+        options.batch_topics = run == 3 ? NULL : options.batch_topics; /* then only the records say that their topic has batch queues */
         options.rebuild_queues = run == 3;
         store = fixture_open(&options);
         check_queues(store, "Batches");
@@ -205,7 +205,7 @@ static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
         rp_append_item items[2] = {batch_item(fixture_queue(store, "Batches", 0), number),
                                    batch_item(fixture_queue(store, "Batches", 1), number)};
         CHECK(rp_commit_log_append(log, items, 2) == 2 && items[1].queue_offset == offset_of(number));
-        if (number == APPENDS / 2) { /* led anew: what is not confirmed has its places from the log */
+        if (number == APPENDS / 2) { /* a new lead: messages that are not confirmed get their places from the log */
             lead(log);
         }
     }
@@ -257,7 +257,7 @@ static int64_t delete_topic(rp_message_store *store, const char *topic) {
     return rp_message_store_delete_topic(store, fixture_slice(topic), NULL);
 }
 
-/* The newest kind counts, in a rebuild too, and the other's files are gone. */
+/* The kind that a topic had last counts, also when queues are rebuilt. The files of the other kind are removed. */
 static void a_topic_is_made_again_with_queues_of_the_other_kind(void) {
     char path[512];
     uint64_t entries;
@@ -269,7 +269,7 @@ static void a_topic_is_made_again_with_queues_of_the_other_kind(void) {
     CHECK(!rp_consume_queue_is_batch(plain));
     CHECK(fixture_append(store, plain, 0) == RP_OK);
     CHECK(rp_message_store_set_batch_topic(store, fixture_slice("Changing"), 1) == RP_OK);
-    CHECK(fixture_queue(store, "Changing", 0) == plain); /* what has messages stays */
+    CHECK(fixture_queue(store, "Changing", 0) == plain); /* a queue with messages stays what it is */
     CHECK(delete_topic(store, "Changing") == 0);
     batch = fixture_queue(store, "Changing", 0);
     CHECK(batch != plain && rp_consume_queue_is_batch(batch));
@@ -299,7 +299,7 @@ static void what_does_not_say_its_place_is_in_no_queue(void) {
     batch_options(&options, path, RP_FLUSH_ASYNC);
     options.batch_topics = NULL;
     rp_message_store *store = fixture_open(&options);
-    CHECK(fixture_append(store, fixture_queue(store, "Batches", 0), 0) == RP_OK); /* as it leaves them in its log */
+    CHECK(fixture_append(store, fixture_queue(store, "Batches", 0), 0) == RP_OK); /* as RocketMQ leaves such messages in its log */
     fixture_close(store);
     remove_below(path, "consumequeue");
     fixture_forget_synced(path);
@@ -330,7 +330,7 @@ static void moments_are_found_by_the_entries(void) {
     int64_t last = offset_of(APPENDS - 1);
     CHECK(rp_consume_queue_read(queue, last, &entry, 1) == 1);
     CHECK(rp_consume_queue_offset_by_time(queue, 0, 0) == 0 && rp_consume_queue_offset_by_time(queue, 0, 1) == 0);
-    CHECK(rp_consume_queue_offset_by_time(queue, entry.store_timestamp_ms + 1, 0) == last); /* as RocketMQ: not the max */
+    CHECK(rp_consume_queue_offset_by_time(queue, entry.store_timestamp_ms + 1, 0) == last); /* as RocketMQ: not the end */
     CHECK(rp_consume_queue_offset_by_time(queue, INT64_MAX, 0) == last && rp_consume_queue_offset_by_time(queue, INT64_MAX, 1) == last);
     CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 0, 0) == RP_E_BUSY);
     int64_t found = rp_consume_queue_offset_by_time(queue, entry.store_timestamp_ms, 0);
@@ -433,7 +433,7 @@ static void an_entry_that_is_lost_or_wrong_is_named_and_built_again(void) {
     fixture_remove(path);
 }
 
-/* What a queue ends with gives the next message its offset. */
+/* The next message gets its offset from the queue's last entry, so that must be whole. */
 static void an_offset_that_no_queue_has_ends_none(void) {
     char path[512], name[600];
     uint64_t entries;

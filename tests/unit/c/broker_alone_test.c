@@ -12,7 +12,7 @@ enum { AT_ONCE = 8 };
 
 static _Atomic int is_slow;
 
-/* Each write takes so long that all who ask meanwhile are found by the next turn together. */
+/* Each write takes so long that the reactor's next turn finds all requests that come meanwhile. */
 static int64_t write_slowly(void *context, int fd, const void *source, size_t size, int64_t offset) {
     (void)context;
     if (atomic_load(&is_slow)) {
@@ -40,7 +40,7 @@ static void open_over_slow_writes(fixture *fx, rp_file_ops *ops) {
     fixture_open(fx);
 }
 
-/* Of AT_ONCE together a reactor leaves some to Python; one more, of a later turn, it does itself. */
+/* Of AT_ONCE requests in one turn a reactor leaves some to Python. One more, in a later turn, it handles itself. */
 static void some_of_many_are_pythons(fixture *fx, void (*ask)(fixture *fx, client *c, int number), int32_t code) {
     client many = client_open(fx, RP_SERIALIZE_JSON), later = client_open(fx, RP_SERIALIZE_JSON);
     rp_command answer;
@@ -115,7 +115,7 @@ static void what_is_decided_at_once_over_a_slow_log_is_pythons(void) {
     fixture_close(&fx);
 }
 
-/* The offset that a client names may be that of a body of its own, which says that it is a record of any size. */
+/* A client may name an offset inside the body of its own message, where a false record claims any size. */
 static void a_record_of_any_size_is_not_read(void) {
     enum { MIB = 1 << 20, HEAD = 88 /* of a record before its body */ };
     fixture fx;

@@ -87,7 +87,7 @@ static void one_that_may_is_held_until_the_window_is_over_and_then_comes_again(v
     request.sys_flag = RP_PULL_SUSPEND | RP_PULL_SUBSCRIPTION;
     request.suspend_ms = WAIT_MS;
     rp_command response = client_pull(&c, &request);
-    CHECK(response.code == 20 && field_number(&response, "nextBeginOffset") == 1); /* PULL_RETRY_IMMEDIATELY, from where it stood */
+    CHECK(response.code == 20 && field_number(&response, "nextBeginOffset") == 1); /* PULL_RETRY_IMMEDIATELY, at the same offset */
     CHECK(wait_for_reads(&disk, 0) == 0);
     close_cold(&fx, &c);
 }
@@ -104,7 +104,7 @@ static void what_comes_into_memory_meanwhile_ends_the_wait(void) {
     others.group = "O";
     int32_t opaque = client_send_pull(&c, &request);
     wait_until(is_suspended, &fx);
-    CHECK(client_pull(&other, &others).code == 0); /* another group has it read */
+    CHECK(client_pull(&other, &others).code == 0); /* another group has the message read from the disk */
     keep_all_in_memory(&disk); /* or the new message counts as on disk, once the lane has forgotten its look, a second later */
     rp_command response;
     CHECK(send_message(&other, "T", 0, "", "and wakes it") == 2);

@@ -13,13 +13,13 @@ static void senders_do_not_wait_for_a_pull_that_waits_for_the_disk(void) {
     pull_request request = pull_of(0, 0);
     int32_t opaque = client_send_pull(&consumer, &request);
     CHECK(wait_for_reads(&disk, 1) == 1);
-    CHECK(send_message(&sender, "T", 0, "", "beside it") == 10); /* answered by the same reactor; and it wakes the pull in vain */
+    CHECK(send_message(&sender, "T", 0, "", "beside it") == 10); /* the same reactor answers, and wakes the waiting pull in vain */
     hold_reads(&disk, 0);
     rp_command response;
     CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
     CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 11);
     CHECK(wait_for_reads(&disk, 0) == 1);
-    CHECK(client_pull(&consumer, &request).code == 0); /* its region has been seen in memory */
+    CHECK(client_pull(&consumer, &request).code == 0); /* the lane has seen its region in memory */
     CHECK(wait_for_reads(&disk, 0) == 1);
     client_close(&sender);
     client_close(&consumer);
@@ -40,7 +40,7 @@ static void what_the_reader_cannot_bring_in_is_answered_all_the_same(void) {
         pull_request request = pull_of(0, 0);
         rp_command response = client_pull(&c, &request);
         CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == 1);
-        CHECK(wait_for_reads(&disk, 1) == 1); /* the pull does not wait for it any longer */
+        CHECK(wait_for_reads(&disk, 1) == 1); /* the pull has given up waiting for that read */
         client_close(&c);
         fixture_close(&fx);
     }
@@ -85,7 +85,7 @@ static void a_queues_entries_are_waited_for_before_its_messages(void) {
     CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
     CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 10);
     CHECK(wait_for_reads(&disk, 2) == 2 && disk.largest > 10 * 20);
-    CHECK(client_pull(&consumer, &request).code == 0); /* both have been seen in memory */
+    CHECK(client_pull(&consumer, &request).code == 0); /* the lane has seen both regions in memory */
     CHECK(wait_for_reads(&disk, 0) == 2);
     client_close(&sender);
     client_close(&consumer);
@@ -210,13 +210,14 @@ static void a_search_by_time_is_answered_from_memory_and_python_waits_for_the_di
     fixture_close(&fx);
 }
 
-/* 8 messages a pull is RocketMQ's bound for what is on disk (maxTransferCountOnMessageInDisk), which it goes by the distance to tell. */
+/* RocketMQ's bound for messages on the disk is 8 a pull (maxTransferCountOnMessageInDisk). It tells by their distance from the log's
+ * end. */
 static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory(void) {
     fixture fx;
     cold_disk disk;
     prepare_over(&fx, &disk);
     fx.settings.slave_read_enable = 1;
-    fx.broker_options.memory_bytes = 0; /* none of the log counts as in memory by its distance */
+    fx.broker_options.memory_bytes = 0; /* by its distance from the end, no part of the log counts as in memory */
     fixture_open(&fx);
     disk.in_memory = 1;
     client c = client_open(&fx, 0);
@@ -238,8 +239,8 @@ static pull_request sql_of(int64_t offset, const char *expression) {
     return request;
 }
 
-/* A filter that has taken its time passes nothing over, and its consumer asks again from there: on a slow machine it may be after each
- * message. The answer that has messages; *offset is where it goes on. */
+/* Pulls again for as long as the filter's time ran out before it found a message; on a slow machine that may be after each message.
+ * Returns the answer with messages; *offset: where to go on. */
 static rp_command pull_on(client *c, const char *expression, rp_command response, int64_t *offset) {
     *offset = field_number(&response, "nextBeginOffset");
     while (response.code == 20) {
@@ -277,7 +278,7 @@ static void senders_do_not_wait_for_a_filter_that_waits_for_the_disk(void) {
     fixture_close(&fx);
 }
 
-/* Each region has to be read in before the filter can pass over its messages. */
+/* A filter can skip the messages of a region only after that region has been read in. */
 static void a_filter_goes_through_a_cold_log_region_by_region(void) {
     fixture fx;
     cold_disk disk;
@@ -297,7 +298,7 @@ static void a_filter_goes_through_a_cold_log_region_by_region(void) {
     fixture_close(&fx);
 }
 
-/* Whose reader fails: the reactor reads a few, and the rest by and by. */
+/* The reader thread cannot read. The reactor reads a few messages itself, and the rest in later turns. */
 static void a_filter_makes_the_reactor_read_a_few_messages_at_most(void) {
     enum { MESSAGES = 100, LOOKS = 32 };
     fixture fx;
@@ -318,7 +319,7 @@ static void a_filter_makes_the_reactor_read_a_few_messages_at_most(void) {
     fixture_close(&fx);
 }
 
-/* One filter, many windows of entries: each is asked for when its turn has come. */
+/* One filter looks at many windows of entries. Each window is requested from the disk when the filter gets there. */
 static void a_filter_asks_for_each_window_of_entries(void) {
     enum { MESSAGES = 9000 };
     fixture fx;
@@ -326,7 +327,7 @@ static void a_filter_asks_for_each_window_of_entries(void) {
     prepare_over(&fx, &disk);
     disk.by_page = 1;
     fx.broker_options.cold_after_entries = 0;
-    fx.broker_options.cold_wait_ms = 10 * WAIT_MS; /* nothing is found by its end alone */
+    fx.broker_options.cold_wait_ms = 10 * WAIT_MS; /* no test may pass just because this time is over */
     fx.settings.property_filter_enable = 1;
     fixture_open(&fx);
     client c = client_open(&fx, 0);
@@ -339,7 +340,7 @@ static void a_filter_asks_for_each_window_of_entries(void) {
     fixture_close(&fx);
 }
 
-/* A filter looks where a record is before it reads it. Sums with what a damaged entry says would overflow, which the sanitizer tells. */
+/* A filter checks a record's place before it reads it. Sums with a damaged entry's numbers would overflow, which the sanitizer reports. */
 static void a_filter_does_not_look_for_the_records_of_damaged_entries(void) {
     static const int64_t offsets[] = {INT64_MIN, INT64_MAX, INT64_MAX - 50};
     fixture fx;

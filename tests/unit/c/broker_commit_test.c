@@ -46,7 +46,7 @@ static void a_commit_answers_all_below_it(void) {
     open_leader(&fx, 60000);
     client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < 20; i++)
-        send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* whoever does not wait for slaves waits for the commit */
+        send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* sends that do not wait for slaves wait for the commit all the same */
     wait_parked(&fx, 20);
     CHECK(client_receive(&c, &response, 0) == 0);
     rp_consume_queue *queue = rp_message_store_queue(fx.store, text("T"), 0, 0, NULL);
@@ -73,7 +73,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
-    CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK); /* and again: what is committed now says nothing of those */
+    CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK); /* it leads again: commits now say nothing about the earlier sends */
     commit_all(&fx);
     for (int i = 0; i < 20; i++) {
         rp_command response;
@@ -87,7 +87,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
-    send_one(&c, NULL); /* the log takes nothing */
+    send_one(&c, NULL); /* the log accepts no appends */
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
     client_close(&c);
     fixture_close(&fx);
@@ -112,7 +112,7 @@ typedef struct returned {
 
 static void *send_back(void *context) {
     returned *back = context;
-    rp_send_back request = {.log_offset = RP_LEDGER_HEAD_SIZE + back->status, /* behind the leader's first entry */
+    rp_send_back request = {.log_offset = RP_LEDGER_HEAD_SIZE + back->status, /* the message comes after the leader's first entry */
                             .retry_topic = text("%RETRY%G"),
                             .dead_letter_topic = text("%DLQ%G"),
                             .reconsume_times_max = 16};
@@ -131,7 +131,7 @@ static int has_grown(void *context) {
     return end_index(claim->fx) == (int64_t)claim->count;
 }
 
-/* A consumer that is told of it counts the message as over: so it is told once no other leader can take the copy back. */
+/* A consumer that hears of the copy counts the message as done. So it must hear only when no other leader can take the copy back. */
 static void what_is_sent_back_waits_too(void) {
     fixture fx;
     rp_command response;
@@ -169,7 +169,7 @@ static void what_is_sent_back_waits_too(void) {
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK);
-    commit_all(&fx); /* by another leadership: whoever asked hears that it may be lost */
+    commit_all(&fx); /* under another leadership: the sender hears that the message may be lost */
     pthread_join(thread, NULL);
     CHECK(back.status == RP_E_READ_ONLY);
     fx.settings.slave_timeout_ms = 10;
@@ -181,8 +181,8 @@ static void what_is_sent_back_waits_too(void) {
     fixture_close(&fx);
 }
 
-/* The lead is lost behind the next append, what it brought is cut by another leader, and the lead is won again: all in one moment, which
- * no thread sees. */
+/* After the next append the lead is lost, another leader cuts what was appended, and the lead is won again. All of this happens at once,
+ * so that no thread sees a step in between. */
 typedef struct losing {
     rp_commit_log *log;
     int64_t kept; /* the last entry that stays */
@@ -199,7 +199,7 @@ static void lose_and_win(void *context) {
     }
 }
 
-/* Its end alone would be in the log: the transaction would be over, and its message nowhere. */
+/* Otherwise the log had only the end record: the transaction would be over, and its message lost. */
 static void a_transaction_is_not_over_without_its_message(void) {
     fixture fx;
     open_leader(&fx, 60000);
@@ -233,7 +233,7 @@ static void a_transaction_is_not_over_without_its_message(void) {
     fixture_close(&fx);
 }
 
-/* Its ack alone: the message would never come again. */
+/* Otherwise the log had only the ack, and the message would never come again. */
 static void a_message_is_not_acked_without_its_new_checkpoint(void) {
     fixture fx;
     open_leader(&fx, 60000);

@@ -54,7 +54,7 @@ typedef struct pulled {
     int count, pulls;
 } pulled;
 
-/* All messages from an offset on, as a consumer gets them: it goes on where the broker says. */
+/* Pulls all messages from an offset on, as a consumer does: each pull begins where the last answer said. */
 static void pull_all(client *c, int64_t from, int64_t to, const char *subscription, const char *type, pulled *all) {
     all->count = all->pulls = 0;
     while (from < to) {
@@ -121,7 +121,7 @@ static void pulls_get_what_is_kept_and_then_what_is_new(void) {
     pull.offset = 205;
     CHECK(client_pull(&c, &pull).code == MOVED);
     send_keyed(&c, 200, 201, 10);
-    pull_all(&c, 200, 201, "*", NULL, &all); /* copied or not */
+    pull_all(&c, 200, 201, "*", NULL, &all); /* whether they have been copied already or not */
     CHECK(all.count == 1 && all.offsets[0] == 200);
     client_close(&c);
     fixture_close(&fx);
@@ -230,11 +230,11 @@ static void a_pop_takes_what_is_kept(void) {
 
 static int is_expired(void *context) {
     const fixture *fx = context;
-    rp_message_store_expire_file(fx->store, NULL); /* once the copies are synced */
+    rp_message_store_expire_file(fx->store, NULL); /* works only after the copies are synced */
     return rp_consume_queue_min_offset(queue_of(fx)) > 0;
 }
 
-/* Whose commit log and queue entries are gone. */
+/* The commit log and the queue no longer have the messages; only the compacted copy does. */
 static void what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again(void) {
     fixture fx;
     fixture_init(&fx);
@@ -261,7 +261,7 @@ static void what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again(v
     CHECK(response.code == SUCCESS && rp_get_u64(response.body.data + 20) == 1);
     handle_of(&response, 0, 1, handle);
     CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 1, handle, 1000).code == SUCCESS);
-    int64_t later_ms = rp_clock_wall_ms(rp_clock_system()) + 100000; /* acked one; the other comes again */
+    int64_t later_ms = rp_clock_wall_ms(rp_clock_system()) + 100000; /* one message was acked; the other one comes again */
     for (int i = 0; i < 2; i++)
         rp_pop_revive_round(fx.broker->revive, later_ms);
     rp_consume_queue *retries = rp_message_store_queue(fx.store, text(RETRY), 0, 0, NULL);
@@ -281,7 +281,7 @@ static void what_is_on_disk_only_is_read_by_another_thread(void) {
     pull_request pull = pull_of(0, 0);
     client_send_pull(&waiting, &pull);
     CHECK(wait_for_reads(&disk, 1) == 1);
-    pull = pull_of(1, 0); /* the reactor goes on meanwhile */
+    pull = pull_of(1, 0); /* the reactor answers others meanwhile */
     CHECK(client_pull(&c, &pull).code == NOT_FOUND);
     hold_reads(&disk, 0);
     rp_command response;

@@ -160,7 +160,7 @@ static void *trouble(void *context) {
         }
         while (round % 3 != 0 && client_receive(&c, &response, 10) == 1)
             CHECK(response.code == 0 || response.code == 1 || response.code == 17 || (response.code >= 19 && response.code <= 21));
-        client_close(&c); /* every third time with everything still under way */
+        client_close(&c); /* every third time while requests are still under way */
     }
     atomic_fetch_add(p->done, 1);
     return NULL;
@@ -196,7 +196,7 @@ static void a_topic_may_come_and_go_under_its_traffic(void) {
     int64_t offset = send_message(&c, "T", 0, "UNIQ_KEY\1K\2", "still there");
     pull_request pull = pull_of(0, offset);
     rp_command response = client_pull(&c, &pull);
-    CHECK(response.code == 0 || response.code == 21); /* 21: the last reset is still to be told */
+    CHECK(response.code == 0 || response.code == 21); /* 21: the consumer has not been told of the last reset yet */
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);

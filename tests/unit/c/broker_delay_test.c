@@ -17,7 +17,7 @@ static void open_with_levels(fixture *fx, const char *levels) {
     CHECK(rp_broker_put_topic(fx->broker, text("%RETRY%G"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL | RP_TOPIC_CHECKED_SEND) == RP_OK);
 }
 
-/* By the thread that delivers; the test itself is told by nobody. */
+/* The delivering thread does it without a word, so the test has to look again and again. */
 static void wait_end(const fixture *fx, const char *topic, int32_t queue_id, int64_t end) {
     for (int64_t until = now_ms() + WAIT_MS; end_of(fx, topic, queue_id) < end;) {
         CHECK(now_ms() < until);
@@ -64,7 +64,7 @@ static void a_delayed_message_lies_in_its_levels_queue_until_it_is_due(void) {
     fixture_close(&fx);
 }
 
-/* Level 1 is due at once: whether the thread looks, sleeps or starts meanwhile. */
+/* Level 1 is due at once. That must work whether the thread is looking, sleeping or just starting. */
 static void what_senders_on_all_reactors_delay_comes_once_and_in_order(void) {
     fixture fx;
     fixture_init(&fx);
@@ -121,7 +121,7 @@ static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size)
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
-/* The queues of "New" cannot begin, those of "T" go on: what was delivered beside what could not be is not delivered again. */
+/* No queue of "New" can be created; "T" works. Messages of "T" in the same batch must not be delivered a second time. */
 static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void) {
     rp_file_ops full = *rp_file_ops_system();
     full.allocate = allocate_or_full;
@@ -188,7 +188,7 @@ static rp_send_back back_of(int64_t log_offset) {
         .log_offset = log_offset, .retry_topic = text("%RETRY%G"), .dead_letter_topic = text("%DLQ%G"), .reconsume_times_max = 16};
 }
 
-/* As only a foreign log can hold it: what comes behind it in its level must not wait for it. */
+/* Only a foreign log can hold such a message. The messages after it in its level must not wait for it. */
 static void a_name_that_no_topic_can_have_holds_nobody_up(void) {
     static const char *const places[] = {"REAL_TOPIC\1a/b\2REAL_QID\0010\2", "REAL_TOPIC\1..\2REAL_QID\0010\2",
                                          "REAL_TOPIC\1T\2REAL_QID\0011\2"};
@@ -252,7 +252,7 @@ static void what_is_sent_back_is_stored_again_with_its_way(void) {
     fixture_close(&fx);
 }
 
-/* Its consumer goes on behind it, and would not be given it again. */
+/* Its consumer goes on after this message, and would never get it again if it were lost. */
 static void what_is_sent_back_is_synced_with_sync_flush(void) {
     fixture fx;
     fixture_init(&fx);

@@ -59,7 +59,7 @@ static void a_sync_flush_answers_when_the_message_is_on_disk(void) {
     fixture_close(&fx);
 }
 
-/* Of a master that was deposed and is elected again: what it sends then ends before what it asked a sync for. */
+/* A master was deposed and is elected again. Its log now ends before an offset for which it has requested a sync. */
 static void what_is_stored_where_a_cut_tail_was_is_synced_when_it_comes(void) {
     fixture fx;
     rp_error error;
@@ -188,7 +188,7 @@ static void check_not_master(client *c, int count) {
     }
 }
 
-/* Nobody acknowledges for it any more: whoever waits hears so at once, by a code that clients send the message elsewhere for. */
+/* No slave will acknowledge these messages any more. Waiting senders must hear so at once, by a code at which clients try another one. */
 static void who_is_master_no_more_keeps_nobody_waiting(void) {
     fixture fx;
     fixture_init(&fx);
@@ -216,7 +216,7 @@ static void who_is_master_no_more_keeps_nobody_waiting(void) {
                 check_not_master(&c, 8);
                 continue;
             }
-            rp_command response; /* by itself; on a slow machine the lease may have been over before they came */
+            rp_command response; /* the lease ends by itself, on a slow machine perhaps before the sends come */
             for (int i = 0; i < 8; i++)
                 CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
         }
@@ -240,7 +240,7 @@ typedef struct slow_disk {
 /* The system's calls, with the disk as their context. */
 static void slow_disk_init(slow_disk *disk) {
     *disk = (slow_disk){.gate = PTHREAD_MUTEX_INITIALIZER, .ops = *rp_file_ops_system()};
-    CHECK(disk->ops.context == NULL); /* ours goes in its place */
+    CHECK(disk->ops.context == NULL); /* so the disk can be put in its place */
     disk->ops.context = disk;
 }
 
@@ -317,7 +317,7 @@ static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
     CHECK(client_receive(&c, &response, 20) == 0);
     disk.fails = 1;
     pthread_mutex_unlock(&disk.gate);
-    for (int i = 0; i < 2; i++) { /* the second may have come after the failure */
+    for (int i = 0; i < 2; i++) { /* the second send may have come after the failure */
         CHECK(client_receive(&c, &response, WAIT_MS) == 1);
         CHECK(response.code == FLUSH_DISK_TIMEOUT || (i == 1 && response.code == SERVICE_NOT_AVAILABLE));
     }

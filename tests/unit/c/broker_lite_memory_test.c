@@ -14,7 +14,7 @@ static void fail(int64_t from, int64_t behind) {
     atomic_store(&fail_behind, behind);
 }
 
-/* The message comes at last, and is acked. */
+/* Pops until the message comes, and acks it. */
 static void take_the_message(fixture *fx) {
     client c = client_open(fx, RP_SERIALIZE_JSON);
     rp_command popped;
@@ -39,7 +39,7 @@ static void pop_with(int64_t from, int64_t behind) {
     CHECK(send_message(&c, "T", 0, LITE("1"), "x") == 0);
     fail(from, behind);
     atomic_store(&counted_threads, "reactor");
-    for (int i = 0, is_open = 1; i < 3 && is_open; i++) { /* popped, waits, is woken when its time is over */
+    for (int i = 0, is_open = 1; i < 3 && is_open; i++) { /* popped; waits in vain; woken when it comes again */
         send_pop_lite(&c, "c", i == 1 ? 2 : i == 2 ? 60 : 0, 10);
         is_open = client_receive(&c, &response, WAIT_MS) == 1;
     }
@@ -78,7 +78,7 @@ static void wildcard_with(int64_t from, int64_t behind) {
     client_send(&c, &request);
     (void)client_receive(&c, &response, WAIT_MS);
     atomic_store(&counted_threads, NULL);
-    if (end_of(&fx, QUEUE, 0) == 0) /* else it is stored, whether its sender was told or not */
+    if (end_of(&fx, QUEUE, 0) == 0) /* otherwise it is stored, although its sender may have got an error */
         CHECK(send_message(&other, "T", 0, LITE("1"), "x") == 0);
     if (rp_broker_lite_wildcard_has_missed(fx.broker, text("G")))
         CHECK(rp_broker_put_lite_wildcard(fx.broker, text("G"), text("T")) == RP_OK);

@@ -34,7 +34,7 @@ static void *produce(void *context) {
     return NULL;
 }
 
-/* Which lite topic a record is of, and where it is there. */
+/* Reads a record's lite topic, and its offset there. */
 static int lite_of(const rp_message *message, int64_t *offset) {
     rp_slice names = rp_message_property(message->properties, "INNER_MULTI_DISPATCH");
     rp_slice offsets = rp_message_property(message->properties, "INNER_MULTI_QUEUE_OFFSET");
@@ -122,7 +122,7 @@ static void a_client_that_leaves_with_messages_leaves_them_to_others(void) {
     CHECK(send_message(&c, "T", 0, LITE("1"), "x") == 0);
     CHECK(pop_lite(&gone, "c", 0, 300).code == SUCCESS);
     client_close(&gone);
-    rp_command again = pop_lite(&c, "c", WAIT_MS, 60000); /* when its time is over */
+    rp_command again = pop_lite(&c, "c", WAIT_MS, 60000); /* the message comes again when its invisible time is over */
     CHECK(again.code == SUCCESS && messages_in(again.body) == 1);
     close_pop(&fx, &c);
 }
@@ -134,7 +134,7 @@ static int nothing_is_held(void *context) {
     return stats.held == 0;
 }
 
-/* One reactor keeps the time of what is out, also of what was popped by way of another, also when nobody waited as it came back before. */
+/* One reactor times all messages that are out, also those popped through another one, and also if nobody waited the last time. */
 static void what_is_not_acked_comes_again_each_time(void) {
     fixture fx;
     open_lite(&fx, 2);
@@ -151,7 +151,7 @@ static void what_is_not_acked_comes_again_each_time(void) {
     close_pop(&fx, &clients[1]);
 }
 
-/* It can be woken from now on: pops_waiting counts one before. */
+/* Only from now on can it be woken; pops_waiting counts it a little earlier. */
 static int one_waits(void *context) {
     const fixture *fx = context;
     rp_lite_readers *readers = fx->broker->lite;
@@ -162,7 +162,7 @@ static int one_waits(void *context) {
     return waits;
 }
 
-/* More lite topics than one turn looks at, and the only message is of the last. */
+/* There are more lite topics than one turn looks at, and only the last one has a message. */
 static void a_pop_that_is_woken_goes_on_with_the_next_turn(void) {
     enum { MANY = 300 };
     fixture fx;
@@ -173,12 +173,12 @@ static void a_pop_that_is_woken_goes_on_with_the_next_turn(void) {
         snprintf(name, sizeof name, LITE("%d"), i);
         CHECK(send_message(&c, "T", 0, name, "x") == i);
         snprintf(name, sizeof name, "%%LMQ%%$T$%d", i);
-        CHECK(rp_broker_put_offset(fx.broker, text("G"), text(name), 0, 1) == RP_OK); /* it was consumed */
+        CHECK(rp_broker_put_offset(fx.broker, text("G"), text(name), 0, 1) == RP_OK); /* the group has consumed it */
         read_lite(&fx, "c", i);
     }
     for (int i = 0; i < 2; i++)
         CHECK(pop_lite(&c, "c", 0, 60000).code == TIMEOUT);
-    int32_t opaque = send_pop_lite(&c, "c", 4 * WAIT_MS, 60000); /* the end of its time would find it, too */
+    int32_t opaque = send_pop_lite(&c, "c", 4 * WAIT_MS, 60000); /* so long that the pop's own end cannot be what finds it */
     wait_until(one_waits, &fx);
     rp_broker_delete_offsets(fx.broker, text("G"), text("%LMQ%$T$0"));
     rp_broker_look_at_lite_queues(fx.broker, text("G"), text("c"));
@@ -214,7 +214,7 @@ static void an_ack_of_what_is_not_known_to_be_out_passes_nothing_over(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     for (int i = 0; i < 3; i++)
         CHECK(send_message(&c, "T", 0, LITE("1"), "x") == i);
-    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0, 0) == RP_OK); /* as a start has it */
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0, 0) == RP_OK); /* as after a start of the broker */
     CHECK(ack_lite(&c, 1, "1", 2) == SUCCESS && rp_broker_read_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0) == 0);
     CHECK(ack_lite(&c, 1, "1", 0) == SUCCESS && rp_broker_read_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0) == 1);
     CHECK(ack_lite(&c, 1, "1", 4) == NO_MESSAGE && ack_lite(&c, 1, "1", -5) == SUCCESS && ack_lite(&c, 1, "nowhere", 0) == SUCCESS);

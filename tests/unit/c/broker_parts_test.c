@@ -45,7 +45,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", PREPARED, 1},
         {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", PLAIN, 1},
         {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", PLAIN, 1},
-        {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", PLAIN, 1}, /* not for Java's parseBoolean */
+        {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", PLAIN, 1}, /* Java's parseBoolean takes only the word true */
         {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", PLAIN, 1},
         {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", PLAIN, 1},
         {"INNER_NUM\0013\2DELAY\0010\2", "DELAY\0010\2", PLAIN, 1},
@@ -106,7 +106,7 @@ static void of_delay_levels_the_last_counts(void) {
     rp_arena_destroy(arena);
 }
 
-/* The appender is handed the key of a message whose properties can be taken as they are; the index finds the same in the record. */
+/* For properties that can be stored as they are, the appender gets the message's key. The index must find the same key in the record. */
 static void the_key_of_a_batchs_message_is_the_one_that_its_record_shows(void) {
     static const char *const sent[] = {
         "UNIQ_KEY\1A\2",
@@ -250,7 +250,7 @@ static void a_table_finds_every_name_it_was_given(void) {
     rp_name_table_destroy(table, NULL);
 }
 
-/* Names that all come to one place of a table would have to be looked for where it lies. */
+/* A table that put all these names at one place would have to search through them there. */
 static void no_two_tables_hash_alike(void) {
     rp_name_table *table = rp_name_table_create(sizeof(rp_name_entry), NULL, NULL);
     rp_name_table *other = rp_name_table_create(sizeof(rp_name_entry), NULL, NULL);
@@ -297,7 +297,7 @@ static void a_subscription_reads_as_it_was_written(void) {
     rp_group_table_destroy(groups);
 }
 
-/* As many as would be past the bound if each had words of its own for ever. */
+/* So many that the bound would be exceeded if each kept its own words for ever. */
 static void words_of_subscriptions_that_are_gone_are_used_again(void) {
     rp_group_table *groups = rp_group_table_create();
     rp_topic topics[2] = {{.permission = 0}};

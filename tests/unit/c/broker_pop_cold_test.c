@@ -3,7 +3,7 @@
 #include "cold_disk.h"
 #include "pop_fixture.h"
 
-/* Each region is read in by the reader before the filter passes over its messages: not only the first, and the rest by the reactor. */
+/* The reader thread must read in every region before the filter skips its messages, not only the first one and the reactor the others. */
 static void a_pops_filter_goes_through_a_cold_log_region_by_region(void) {
     fixture fx;
     cold_disk disk;
@@ -44,7 +44,7 @@ static void a_pops_filter_asks_for_each_window_of_entries(void) {
     close_pop(&fx, &c);
 }
 
-/* Nor does a disk that fails keep them: the reactor reads after all. */
+/* If the disk fails, pops do not wait for ever either: the reactor then reads itself. */
 static void what_the_reader_cannot_bring_in_is_popped_all_the_same(void) {
     enum { MESSAGES = 100 };
     fixture fx;

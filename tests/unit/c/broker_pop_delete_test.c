@@ -16,7 +16,7 @@ typedef struct popper {
     _Atomic bool is_over;
 } popper;
 
-/* As a reactor does once it has found topic and group; the fixture's own has nothing to do. */
+/* Does what a reactor does once it has found topic and group. The fixture's own reactor is idle. */
 static void *pop_on(void *context) {
     popper *all = context;
     rp_lane *lane = all->fx->broker->lanes[0];

@@ -23,7 +23,7 @@ static void open_where_it_may_be_full(fixture *fx, rp_file_ops *full, client *c)
     CHECK(rp_broker_put_topic(fx->broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
 }
 
-/* Sends until one is taken: whoever makes files ahead has seen that there is room. */
+/* Sends until one is accepted: then the thread that makes files ahead has seen that there is room. */
 static void wait_room(client *c, const char *body) {
     number_text queue;
     for (int64_t until = now_ms() + WAIT_MS; now_ms() < until; sched_yield()) {

@@ -36,13 +36,13 @@ static void what_comes_again_keeps_the_number_of_its_queue(void) {
     CHECK(slice_is((rp_slice){name, size}, RETRY) && queues == 4 && stats_of(&fx).checkpoints_kept == 1);
     turn(&fx, pop_ms + 20000 + REVIVE_AGAIN_MS);
     CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 3, 4, 6, 0, NATIVE) == RP_OK);
-    CHECK(rp_broker_wanted_retry_topic(fx.broker, name, &queues) > 0 && queues == 4); /* what is in the last one would not be popped */
+    CHECK(rp_broker_wanted_retry_topic(fx.broker, name, &queues) > 0 && queues == 4); /* the fourth queue cannot be read */
     CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 4, 4, 6, 0, NATIVE) == RP_OK);
     turn(&fx, pop_ms + 20000 + 2 * REVIVE_AGAIN_MS);
     CHECK(end_of(&fx, RETRY, 3) == 1 && end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_kept == 0);
     comes_to(&fx, &pop_ms, RETRY, 3, 0, 3);
     comes_to(&fx, &pop_ms, RETRY, 0, 0, 0);
-    /* sent to a queue that nothing is sent to any more */
+    /* the message was sent to a queue that takes no more sends */
     CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 2, 6, 0, NATIVE) == RP_OK);
     comes_to(&fx, &pop_ms, "T", 3, 2, 3);
     CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 2, 2, 6, 0, NATIVE) == RP_OK);

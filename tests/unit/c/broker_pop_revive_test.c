@@ -40,8 +40,8 @@ static void what_is_not_acked_comes_when_its_time_is_over(void) {
     CHECK(memcmp(message.born_host.data, fx.broker_options.store_host, 8) == 0); /* as RocketMQ: this broker's */
     rp_log_range_release(pin);
     rp_log_range_release(first_pin);
-    CHECK(rp_broker_read_offset(fx.broker, text("G"), text(RETRY), 0) == 0); /* the group's first pop there begins with it */
-    turn(&fx, DUE_MS(60000)); /* the ack of what was revived is read */
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text(RETRY), 0) == 0); /* the group's first pop there begins with this message */
+    turn(&fx, DUE_MS(60000)); /* this round reads the ack of the revived message */
     CHECK(end_of(&fx, RETRY, 0) == 1 && end_of(&fx, REVIVE, 5) == 3 && group_offset(&fx, 5) == 2);
     close_revive(&fx, &c);
 }
@@ -54,7 +54,7 @@ static void what_comes_again_and_again_is_counted(void) {
     rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
     put(&fx, 0, &checkpoint);
     turn(&fx, DUE_MS(1000));
-    checkpoint.topic = text(RETRY); /* as a pop from there says it */
+    checkpoint.topic = text(RETRY); /* as a pop of the retry topic writes it */
     for (int64_t i = 0; i < 3; i++) {
         checkpoint.start_offset = i;
         checkpoint.pop_time_ms = POP_MS + 10000 * (i + 1);
@@ -76,7 +76,7 @@ static void what_is_acked_never_comes(void) {
     for (int i = 0; i < 32; i++)
         send_message(&c, "T", 0, NULL, i == 30 ? "left" : "acked");
     rp_pop_checkpoint checkpoint = checkpoint_of(0, 32, 1000), other = checkpoint_of(0, 32, 1000);
-    other.group = text("G2"); /* of the same messages */
+    other.group = text("G2"); /* another group popped the same messages */
     CHECK(rp_broker_put_group(fx.broker, text("G2"), 1, 1, 0, 1, 0) == RP_OK);
     CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G2+T"), 1, 1, 6, 0, NATIVE) == RP_OK);
     put(&fx, 0, &checkpoint);
@@ -85,7 +85,7 @@ static void what_is_acked_never_comes(void) {
     for (int i = 0; i < 30; i++)
         offsets[i] = i;
     put_ack(&fx, 0, &checkpoint, 1, offsets, 30);
-    checkpoint.broker_name = (rp_slice){NULL, 0}; /* a client of old says none */
+    checkpoint.broker_name = (rp_slice){NULL, 0}; /* an old client's checkpoint names no broker */
     put_ack(&fx, 0, &checkpoint, 0, (const int64_t[]){31}, 1);
     fx.settings.retry_topic_version = 2;
     CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G+T"), 1, 1, 6, 0, NATIVE) == RP_OK);
@@ -117,7 +117,7 @@ static void a_restart_revives_nothing_twice_behind_a_pop_that_takes_long(void) {
     CHECK(end_of(&fx, RETRY, 0) == 33);
     turn(&fx, DUE_MS(3000000));
     CHECK(group_offset(&fx, 0) == end_of(&fx, REVIVE, 0) - 1);
-    restart(&fx, 1); /* its ack is there, too: the checkpoint is read again, with all that came after it */
+    restart(&fx, 1); /* the log also has its ack: the checkpoint is read again, and everything after it */
     turn(&fx, DUE_MS(3000000));
     CHECK(end_of(&fx, RETRY, 0) == 33);
     close_revive(&fx, &c);
@@ -144,8 +144,8 @@ static void records_of_rocketmq_and_of_strangers(void) {
     put_text(&fx, 0, "TAGS\1ack\2", "{\"ao\":1,\"bn\":\"broker\",\"c\":\"G\",\"pt\":1700000000000,\"q\":0,\"so\":0,\"t\":\"T\"}");
     put_text(&fx, 0, "TAGS\1ack\2", "{\"ao\":2,\"bn\":\"other\",\"c\":\"G\",\"pt\":1700000000000,\"q\":0,\"so\":0,\"t\":\"T\"}");
     turn(&fx, DUE_MS(1000));
-    CHECK(end_of(&fx, RETRY, 0) == 1); /* 0 by its bits, 1 by an ack; the other broker's is of another pop */
-    /* one that was popped tomorrow, for ten thousand years: it counts from now, and ten years */
+    CHECK(end_of(&fx, RETRY, 0) == 1); /* 0 is acked by the checkpoint's bits, 1 by an ack; the other broker's ack belongs to another pop */
+    /* popped tomorrow, for ten thousand years: counted as popped now, for ten years */
     put_text(&fx, 1, "TAGS\1ck\2", "{\"t\":\"T\",\"c\":\"G\",\"n\":1,\"so\":0,\"it\":315360000000000,\"pt\":1700086400000}");
     put_text(&fx, 1, "TAGS\1ck\2", "{\"t\":\"T\",\"c\":\"G\",\"n\":1,\"so\":1,\"it\":1000,\"pt\":1700086400000}");
     turn(&fx, POP_MS + 20000);
@@ -229,7 +229,7 @@ static void a_missing_retry_topic_is_waited_for(void) {
     CHECK(turn(&fx, DUE_MS(1000)) == REVIVE_AGAIN_MS);
     uint32_t size = rp_broker_wanted_retry_topic(fx.broker, name, &queues);
     CHECK(slice_is((rp_slice){name, size}, "%RETRY%G2_T") && queues == 1 && group_offset(&fx, 0) < 0);
-    /* nobody makes it: a checkpoint of its own lets the others go on */
+    /* nobody creates the topic: the message gets a checkpoint of its own, so that the others can go on */
     turn(&fx, DUE_MS(1000) + 40000);
     CHECK(stats_of(&fx).put_again == 1 && end_of(&fx, REVIVE, 0) == 3);
     rp_message message;
@@ -253,7 +253,7 @@ static void missing_retry_topics_are_named_some_at_once(void) {
     client c;
     open_revive(&fx, &c);
     send_message(&c, "T", 0, NULL, "body");
-    for (int round = 0; round < 2; round++) { /* what is missing still is named again */
+    for (int round = 0; round < 2; round++) { /* a topic that is still missing is reported again */
         for (int i = 0; round == 0 && i < GROUPS; i++) {
             char group[16];
             snprintf(group, sizeof group, "of-many-%d", i);
@@ -292,9 +292,9 @@ static void what_nobody_wants_any_more_is_dropped(void) {
     put(&fx, 0, &checkpoint);
     checkpoint.topic = text("%RETRY%G_deleted");
     put(&fx, 0, &checkpoint);
-    checkpoint.topic = text("%RETRY%G"); /* RocketMQ ends here: no name is behind the group's */
+    checkpoint.topic = text("%RETRY%G"); /* RocketMQ's thread ends here, because no topic name follows the group's */
     put(&fx, 0, &checkpoint);
-    checkpoint = checkpoint_of(5, 1, 1000); /* never stored, or gone */
+    checkpoint = checkpoint_of(5, 1, 1000); /* a message that was never stored, or is gone */
     put(&fx, 0, &checkpoint);
     turn(&fx, DUE_MS(1000));
     CHECK(stats_of(&fx).dropped == 4 && stats_of(&fx).checkpoints_kept == 0 && stats_of(&fx).revived == 0 && end_of(&fx, RETRY, 0) == 0);
@@ -318,7 +318,7 @@ static void what_a_topic_that_was_made_again_has_at_the_same_place_is_another_me
     CHECK(send_message(&c, "T", 0, NULL, "not popped yet") == 0);
     turn(&fx, DUE_MS(1000));
     CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_done == 1);
-    put(&fx, 0, &checkpoint); /* and this one is */
+    put(&fx, 0, &checkpoint); /* and a checkpoint that is due */
     turn(&fx, DUE_MS(1000));
     CHECK(end_of(&fx, RETRY, 0) == 1);
     close_revive(&fx, &c);
@@ -333,7 +333,7 @@ static void a_store_that_takes_nothing_is_waited_for(void) {
     put(&fx, 0, &checkpoint);
     fx.settings.store_writable = 0;
     rp_broker_set_settings(fx.broker, &fx.settings);
-    CHECK(turn(&fx, DUE_MS(1000) + 50000) > 0); /* no round follows at once */
+    CHECK(turn(&fx, DUE_MS(1000) + 50000) > 0); /* so the next round need not begin at once */
     CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1 && group_offset(&fx, 0) < 0);
     fx.settings.store_writable = 1;
     rp_broker_set_settings(fx.broker, &fx.settings);
@@ -388,7 +388,7 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     CHECK(end_of(&fx, REVIVE, 0) == 9);
     turn(&fx, POP_MS);
     CHECK(end_of(&fx, REVIVE, 0) == 9 && group_offset(&fx, 0) == 7);
-    restart(&fx, -1); /* the offset was not on disk: both records are read, as one */
+    restart(&fx, -1); /* the group's offset was not on disk: both records are read again, and count as one checkpoint */
     turn(&fx, POP_MS);
     CHECK(stats_of(&fx).checkpoints_kept == 1);
     restart(&fx, 7);
@@ -412,13 +412,13 @@ static void an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts(v
     turn(&fx, POP_MS);
     rp_pop_revive *revive = fx.broker->revive;
     revive->carry_records = 1;
-    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1); /* the round has read before */
+    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1); /* the ack comes after the round has read */
     revive_carry(revive, 0, &revive->queues[0], POP_MS);
-    revive_carry(revive, 0, &revive->queues[0], POP_MS); /* what is written again is waited for */
+    revive_carry(revive, 0, &revive->queues[0], POP_MS); /* the offset waits for the checkpoint that is written again */
     CHECK(end_of(&fx, REVIVE, 0) == 3);
     revive->carry_records = 1000000;
     turn(&fx, POP_MS);
-    CHECK(group_offset(&fx, 0) < 0); /* the second record does not know of the ack */
+    CHECK(group_offset(&fx, 0) < 0); /* the second record was written without the ack */
     revive->carry_records = 1;
     turn(&fx, POP_MS);
     turn(&fx, POP_MS);
@@ -437,7 +437,7 @@ static void an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed(v
         send_message(&c, "T", 0, NULL, "body");
     rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
     put(&fx, 0, &checkpoint);
-    restart(&fx, 100); /* the log lost its end, with its checkpoints */
+    restart(&fx, 100); /* the log has lost its end, and the checkpoints in it */
     turn(&fx, POP_MS);
     CHECK(group_offset(&fx, 0) == 0);
     checkpoint.start_offset = 1;
@@ -477,7 +477,7 @@ static void *put_and_ack(void *context) {
     for (int64_t i = 0; i < THREAD_POPS; i++) {
         rp_pop_checkpoint checkpoint = checkpoint_of(i, 1, 1000); /* due long ago */
         checkpoint.queue_id = 1;
-        checkpoint.pop_time_ms = i % 2 == 0 ? POP_MS : INT64_MAX; /* that one from now on, and it is acked */
+        checkpoint.pop_time_ms = i % 2 == 0 ? POP_MS : INT64_MAX; /* every second one counts as popped now, and is acked */
         checkpoint.invisible_ms = i % 2 == 0 ? 1000 : 600000;
         put(fx, (int32_t)(i % 8), &checkpoint);
         if (i % 2 == 1)

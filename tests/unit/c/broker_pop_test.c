@@ -133,7 +133,7 @@ static void a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic(void) {
     pop.poll_ms = 2 * WAIT_MS;
     client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
     wait_until(are_waiting, &fx);
-    client_close(&c); /* and takes its pop along */
+    client_close(&c); /* its waiting pop ends with the connection */
     wait_until(none_waits, &fx);
     c = client_open(&fx, RP_SERIALIZE_JSON);
     client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
@@ -182,12 +182,12 @@ static void an_order_consumer_blocks_its_queue_until_it_acks(void) {
     CHECK(response.code == SUCCESS && field_number(&response, "reviveQid") == 999 && offset_of(&fx, 1) == 0 && records(&fx) == 0);
     CHECK(slice_is(rp_command_field(&response, "orderCountInfo"), "0 1 0"));
     char handle[128];
-    response = client_pop(&c, &pop); /* its answer was lost: the same attempt gets the same */
+    response = client_pop(&c, &pop); /* as if the answer was lost: the same attempt gets the same messages again */
     CHECK(response.code == SUCCESS && slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 1 0"));
     handle_of(&response, 1, 0, handle);
     pop.attempt_id = "second";
     CHECK(client_pop(&c, &pop).code == TIMEOUT);
-    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 1, handle, 0).code == ILLEGAL); /* not what it has */
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 1, handle, 0).code == ILLEGAL); /* the handle is not of what this pop has */
     response = client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 1, 0, handle, 90000);
     CHECK(response.code == SUCCESS && field_number(&response, "invisibleTime") >= 90000);
     pop.poll_ms = 2 * WAIT_MS;
@@ -197,7 +197,7 @@ static void an_order_consumer_blocks_its_queue_until_it_acks(void) {
     CHECK(client_receive(&waiter, &response, WAIT_MS) == 1 && response.code == SUCCESS);
     CHECK(slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 1 1") && offset_of(&fx, 1) == 1);
     handle_of(&response, 1, 1, handle);
-    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 1, 1, handle, 1).code == SUCCESS); /* at once again */
+    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 1, 1, handle, 1).code == SUCCESS); /* visible again at once */
     pop.attempt_id = "third";
     response = client_pop(&c, &pop);
     CHECK(response.code == SUCCESS && slice_is(rp_command_field(&response, "orderCountInfo"), "0 qo1%1 1;0 1 1"));
@@ -214,7 +214,7 @@ static void an_ack_of_what_is_not_there_yet_moves_no_order_consumer(void) {
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 1, 1) == RP_OK);
     pop_request pop = pop_of(1);
     pop.order = 1;
-    CHECK(client_pop(&c, &pop).code == TIMEOUT); /* all was consumed */
+    CHECK(client_pop(&c, &pop).code == TIMEOUT); /* everything is consumed */
     CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 1, "1 5 60000 999 0 broker-a 1", 0).code == SUCCESS && offset_of(&fx, 1) == 1);
     send_message(&c, "T", 1, NULL, "second");
     CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, "1 5 60000 999 0 broker-a 1", 0).code == SUCCESS && offset_of(&fx, 1) == 1);
@@ -222,7 +222,7 @@ static void an_ack_of_what_is_not_there_yet_moves_no_order_consumer(void) {
     close_pop(&fx, &c);
 }
 
-/* A file of RocketMQ's need not say for how long: the next who asks does. */
+/* A file of RocketMQ may lack the invisible time. Then the time that the next pop asks for counts. */
 static void no_handle_says_that_a_queue_is_blocked_for_ever(void) {
     fixture fx;
     open_pop(&fx, 1);
@@ -240,7 +240,7 @@ static void no_handle_says_that_a_queue_is_blocked_for_ever(void) {
     CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, handle, 0).code == SUCCESS);
     pop_request pop = pop_of(1);
     pop.order = 1;
-    CHECK(client_pop(&c, &pop).code == SUCCESS); /* what was popped yesterday is over, for who asks for a minute */
+    CHECK(client_pop(&c, &pop).code == SUCCESS); /* a pop of yesterday is over for a pop that asks for a minute */
     close_pop(&fx, &c);
 }
 
@@ -283,7 +283,7 @@ static void what_order_consumers_have_survives_a_restart(void) {
     version = rp_broker_pop_order_version(fx.broker);
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 1) == RP_OK && client_pop(&c, &pop).code == TIMEOUT);
     rp_broker_each_pop_order(fx.broker, keep_row, &rows);
-    CHECK(rows == 1 && rp_broker_pop_order_version(fx.broker) > version); /* which is saved */
+    CHECK(rows == 1 && rp_broker_pop_order_version(fx.broker) > version); /* a change that has to be saved */
     rp_broker_delete_offsets(fx.broker, text("G"), text("T"));
     rows = 0;
     rp_broker_each_pop_order(fx.broker, keep_row, &rows);

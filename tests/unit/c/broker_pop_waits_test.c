@@ -19,7 +19,7 @@ static int as_many_wait(void *context) {
 }
 
 static void who_does_not_read_keeps_nothing_from_who_does(void) {
-    enum { POPS = 40, BODY = 1 << 20 }; /* more than a connection holds of what is not read, and what the sockets do */
+    enum { POPS = 40, BODY = 1 << 20 }; /* more than a connection and its sockets hold unread */
     fixture fx;
     fixture_init(&fx);
     fx.store_options.commit_log_file_size = 64 << 20;

@@ -31,7 +31,7 @@ static rp_slice stored_priority(const fixture *fx, int32_t queue_id, int64_t off
 
 static void a_priority_is_the_queue_the_last_one_for_those_above_it(void) {
     fixture fx;
-    open_pop(&fx, 1); /* any topic: RocketMQ does not ask for its type */
+    open_pop(&fx, 1); /* a topic of any type, as in RocketMQ */
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     static const struct {
         const char *properties;
@@ -41,17 +41,17 @@ static void a_priority_is_the_queue_the_last_one_for_those_above_it(void) {
                  {RANKED("+2"), 2},
                  {RANKED("4"), 3},
                  {RANKED("2147483647"), 3},
-                 {RANKED("2147483648"), 1}, /* no number of theirs: it is as if nothing were said */
+                 {RANKED("2147483648"), 1}, /* too large for Java's int: counts as no priority */
                  {RANKED("-1"), 1},
                  {RANKED("1x"), 1},
                  {RANKED(""), 1},
-                 {"_SYS_MSG_PRIORITY_\0013\2" RANKED("0"), 0}, /* the later one counts */
+                 {"_SYS_MSG_PRIORITY_\0013\2" RANKED("0"), 0}, /* of two priorities the later one counts */
                  {"_SYS_MSG_PRIORITY_\0013\2" RANKED("x"), 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK(queue_sent_to(&c, "T", 1, cases[i].properties) == cases[i].queue);
     char room[32];
     CHECK(slice_is(stored_priority(&fx, 0, 0, room), "0") && slice_is(stored_priority(&fx, 1, 1, room), "-1"));
-    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 0, 6, 0, NATIVE) == RP_OK); /* to be read only, and who names a queue may write */
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 0, 6, 0, NATIVE) == RP_OK); /* no write queues, but a send may name a queue */
     CHECK(queue_sent_to(&c, "T", 1, RANKED("0")) == 1);
     close_pop(&fx, &c);
 }
@@ -88,7 +88,7 @@ static void a_pop_takes_the_highest_priority_first_and_what_comes_again_last(voi
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     pop_request pop = pop_of(-1);
     pop.max_messages = 1;
-    for (int round = 0; round < 8; round++) { /* chance would not have it so for long */
+    for (int round = 0; round < 8; round++) { /* eight times, so that chance cannot give this order each time */
         for (int32_t queue = 0; queue < 4; queue++)
             send_message(&c, "T", queue, NULL, "of a priority");
         send_message(&c, RETRY, 0, NULL, "once more");

@@ -392,7 +392,7 @@ static void damage_entry(const fixture *fx, int64_t number, int64_t log_offset, 
     close(fd);
 }
 
-/* Sums with what they say would overflow, which the sanitizer tells. */
+/* Sums with the damaged numbers would overflow, which the sanitizer reports. */
 static void damaged_entries_are_passed_over(void) {
     static const int64_t offsets[] = {INT64_MIN, INT64_MAX, INT64_MIN + 50, INT64_MAX - 50, -1};
     static const uint32_t sizes[] = {100, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX};
@@ -426,7 +426,7 @@ static void a_group_without_offset_begins_with_the_first_message_or_is_told_that
     rp_command response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL);
     CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0); /* its first message is still in memory */
     CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, "false").code == QUERY_NOT_FOUND);
-    response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "1", NULL, NULL); /* an empty queue: what comes is for this group */
+    response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "1", NULL, NULL); /* its first message will be for this group */
     CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
     CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "1", NULL, "false").code == QUERY_NOT_FOUND);
     CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "77", NULL, NULL).code == QUERY_NOT_FOUND);

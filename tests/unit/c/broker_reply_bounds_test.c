@@ -5,7 +5,7 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture fx;
     fixture_init(&fx);
     fx.store_options.commit_log_file_size = 16 << 20;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_ROCKETMQ), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < RP_REPLIES_MAX; i++) {
@@ -27,8 +27,8 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture_close(&fx);
 }
 
-/* Sends a reply of 4 MB to client_id, then two plain messages one after the other, the second in a later turn than the reply, and returns
- * what the reply was answered before it; -1: nothing yet. */
+/* Sends a reply of 4 MB to client_id and then two plain messages, the second in a later turn than the reply. Returns the code that the
+ * reply was answered with before the second; -1: not answered yet. */
 static int32_t reply_of_4_mb(client *replier, const char *client_id, rp_slice body) {
     char properties[64];
     number_text queue;
@@ -45,7 +45,7 @@ static int32_t reply_of_4_mb(client *replier, const char *client_id, rp_slice bo
     return code;
 }
 
-/* How many replies of 4 MB to client_id, who does not read, are taken; *code is what the next one is answered. */
+/* Counts the replies of 4 MB that are accepted for client_id, who does not read. *code: the answer to the next one. */
 static int replies_taken(client *replier, const char *client_id, rp_slice body, int32_t *code) {
     int taken = 0;
     while ((*code = reply_of_4_mb(replier, client_id, body)) == -1)
@@ -54,13 +54,13 @@ static int replies_taken(client *replier, const char *client_id, rp_slice body, 
 }
 
 static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
-    /* A frame is what a socket holds and more than RP_PUSH_UNSENT_MAX. One requester holds two or, of what goes to another reactor, three
-     * of them: RP_PUSH_BYTES_MAX are held by no less than these. */
+    /* One frame is more than a socket holds and RP_PUSH_UNSENT_MAX allows. So one requester holds two frames, or three on another
+     * reactor, and RP_PUSH_BYTES_MAX takes at least this many requesters. */
     enum { SIZE = 4 << 20, REQUESTERS = 32, AT_ONCE = (int)(RP_PUSH_BYTES_MAX / SIZE / 3) };
     fixture fx;
     fixture_init(&fx);
     fx.settings.store_reply_enable = 0;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client replier = open_replier(&fx, RP_SERIALIZE_JSON), requesters[REQUESTERS];
     uint8_t *bytes = calloc(1, SIZE);
@@ -75,10 +75,10 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
         int taken = replies_taken(&replier, id, (rp_slice){bytes, SIZE}, &code);
         CHECK(code == SYSTEM_BUSY || (code == SYSTEM_ERROR && taken >= 1));
     }
-    CHECK(code == SYSTEM_BUSY && count > AT_ONCE); /* there is room for others beside a few that do not read */
+    CHECK(code == SYSTEM_BUSY && count > AT_ONCE); /* a few that do not read leave room for others */
     for (int i = 0; i < count; i++)
         client_close(&requesters[i]);
-    client last = open_requester(&fx, RP_SERIALIZE_JSON); /* what was for them is forgotten with their connections */
+    client last = open_requester(&fx, RP_SERIALIZE_JSON); /* what waited for them is dropped with their connections */
     int64_t until = now_ms() + WAIT_MS;
     while ((code = reply_of_4_mb(&replier, REQUESTER, (rp_slice){bytes, SIZE})) == SYSTEM_BUSY)
         CHECK(now_ms() < until);
@@ -90,14 +90,14 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
     fixture_close(&fx);
 }
 
-/* Requesters and repliers on all reactors, in both directions at once; then requesters that go in between. */
+/* Requesters and repliers on all reactors at once, in both directions. Then again with requesters that leave in between. */
 static void replies_cross_reactors(void) {
     enum { CLIENTS = 8, ROUNDS = 200 };
     static const char *const ids[CLIENTS] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 4;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requesters[CLIENTS], repliers[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {

@@ -117,7 +117,7 @@ static void a_reply_to_nobody_is_stored_and_said_so(void) {
 static void what_a_requester_refuses_or_ends_before_is_answered_at_once(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_JSON), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     send_reply(&replier, "a");
@@ -137,7 +137,7 @@ static void what_a_requester_refuses_or_ends_before_is_answered_at_once(void) {
         answer = receive(&replier);
         check_remark(&answer, SYSTEM_ERROR, "push reply message to " REQUESTER "fail.");
     }
-    send_reply(&replier, "c"); /* Python has not been told yet */
+    send_reply(&replier, "c"); /* Python has not heard yet that the requester is gone */
     answer = receive(&replier);
     check_remark(&answer, SYSTEM_ERROR, "push reply message to " REQUESTER "fail.");
     CHECK(stored_count(&fx) == 5);
@@ -158,7 +158,7 @@ static void a_push_that_nobody_answers_ends_at_its_time(void) {
     rp_command answer = receive(&replier);
     check_remark(&answer, SYSTEM_ERROR, "push reply message to " REQUESTER "fail.");
     CHECK(now_ms() - before >= 50);
-    answer_push(&requester, opaque, SUCCESS); /* too late, and no news to anybody */
+    answer_push(&requester, opaque, SUCCESS); /* this answer is too late, and changes nothing */
     send_message(&replier, "T", 0, NULL, "the connection lives");
     send_message(&requester, "T", 0, NULL, "this one, too");
     rp_broker_stats stats;
@@ -182,7 +182,7 @@ static void only_who_was_asked_can_answer(void) {
     answer_push(&requester, opaque + 1, SUCCESS);
     answer_push(&requester, INT32_MAX, SUCCESS);
     answer_push(&requester, -1, SUCCESS);
-    answer_push(&requester, 7, SUCCESS); /* this one and the one before are Python's business */
+    answer_push(&requester, 7, SUCCESS); /* these two answers are passed up to Python */
     send_message(&stranger, "T", 0, NULL, "behind its answer");
     send_message(&requester, "T", 0, NULL, "behind its answers");
     rp_command answer;

@@ -11,7 +11,7 @@
 #define RETRY "%RETRY%G"
 #define RETRY_FLAGS (RP_TOPIC_NATIVE_PULL | RP_TOPIC_CHECKED_SEND | RP_TOPIC_RETRY_SEND)
 
-/* A group of two tries, of whose queues none is locked. */
+/* Puts a group that allows two tries, and has no locked queues. */
 static void open_with_retries(fixture *fx) {
     fx->store_options.delay_levels = "1h 1h 1h 1h";
     fixture_open(fx);
@@ -32,7 +32,7 @@ static void expect_punt(fixture *fx, client *c, const rp_command *request) {
 
 typedef struct retry_send {
     const char *topic, *properties;
-    const char *times, *most, *batch, *topic_queues; /* NULL: as a plain send has it */
+    const char *times, *most, *batch, *topic_queues; /* NULL: the field's value in a plain send */
 } retry_send;
 
 static void set_field(rp_command *command, const char *key, const char *value) {
@@ -119,7 +119,7 @@ static void the_long_spelling_says_how_many_tries_there_are_too(void) {
     CHECK(client_call(&c, &request).code == 0 && end_of(&fx, RETRY, 0) == 1);
     request.version = 121;
     CHECK(client_call(&c, &request).code == 0 && end_of(&fx, RETRY, 0) == 2);
-    request.version = 120; /* 3.4.8: what it says of tries is not looked at */
+    request.version = 120; /* a client of 3.4.8, whose maxReconsumeTimes is ignored */
     expect_punt(&fx, &c, &request);
     request = long_request(&c, NULL);
     expect_punt(&fx, &c, &request);
@@ -217,7 +217,7 @@ static void what_the_tables_say_of_group_and_topic_counts_from_then_on(void) {
     fixture_close(&fx);
 }
 
-/* Groups begin as locked: whoever made one may not have heard yet of a client that reads in order. */
+/* A new group counts as locked, because the broker may not have heard yet of a client that reads in order. */
 static void a_new_group_is_looked_at_first(void) {
     fixture fx;
     fixture_init(&fx);
@@ -234,7 +234,8 @@ static void a_new_group_is_looked_at_first(void) {
     fixture_close(&fx);
 }
 
-/* What a consumer of 4.6.0 received was once prepared, and says so: not prepared again, but refused where all transactions are. */
+/* A message that a consumer of 4.6.0 sends back may still say that it was prepared. It is not prepared again, but refused where
+ * transactions are refused. */
 static void what_was_prepared_is_stored_only_where_transactions_are_taken(void) {
     static const char was_prepared[] = "TRAN_MSG\1true\2DELAY\0013\2";
     fixture fx;
@@ -257,9 +258,9 @@ static void what_was_prepared_is_stored_only_where_transactions_are_taken(void) 
 /* ---- messages sent back ---- */
 
 typedef struct back {
-    const char *group, *level, *most, *topic; /* NULL: G, 0, not said, T */
-    int64_t shift;                            /* of the log offset */
-    int32_t version;                          /* 0: of today */
+    const char *group, *level, *most, *topic; /* NULL: G, level 0, the field left out, T */
+    int64_t shift;                            /* added to the log offset */
+    int32_t version;                          /* 0: today's */
 } back;
 
 static int64_t log_offset_of(const fixture *fx, int64_t offset) {
@@ -285,7 +286,7 @@ static rp_command back_request(client *c, const back *back, int64_t log_offset, 
     return request;
 }
 
-/* Done here, and with nothing to say. */
+/* The broker handled it natively, and its answer has no remark. */
 static void expect_done(client *c, const rp_command *request) {
     rp_command response = client_call(c, request);
     CHECK(response.code == 0 && response.remark.size == 0 && response.field_count == 0 && response.body.size == 0);
@@ -339,12 +340,12 @@ static void what_may_have_another_try_comes_back(void) {
         rp_log_range_release(pin);
         request = back_request(&c, &(back){.level = "1", .topic = "unknown"}, place, &offset);
         expect_done(&c, &request);
-        CHECK(end_of(&fx, DELAYED, 0) == type + 1 && sent_back_of(&fx).of_t == 2 * ((uint64_t)type + 1)); /* it was T's nevertheless */
+        CHECK(end_of(&fx, DELAYED, 0) == type + 1 && sent_back_of(&fx).of_t == 2 * ((uint64_t)type + 1)); /* it counts for T all the same */
         request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, "RETRY_TOPIC\1U\2", text("again"), &offset);
         CHECK(client_call(&c, &request).code == 0);
         request = back_request(&c, &(back){.level = "2"}, log_offset_of(&fx, 2 * type + 1), &offset);
         expect_done(&c, &request);
-        CHECK(sent_back_of(&fx).of_others == (uint64_t)type); /* none of a topic that is not here */
+        CHECK(sent_back_of(&fx).of_others == (uint64_t)type); /* U counts only once it exists */
         CHECK(rp_broker_put_topic(fx.broker, text("U"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
         client_close(&c);
     }
@@ -448,7 +449,7 @@ static void release_log(fixture *fx) {
     pthread_mutex_unlock(&log->append_lock);
 }
 
-/* Locks are not asked for: who sends back does not read in order. */
+/* Locks do not matter here: an orderly consumer sends nothing back. */
 static void what_the_broker_cannot_take_just_now_is_pythons(void) {
     static const step steps[] = {
         {become_slave, false}, {serve_again, true},   {forbid_writing, false}, {serve_again, true},   {fill_disk, false},
@@ -496,7 +497,7 @@ static void no_reactor_waits_for_a_message_that_is_on_disk(void) {
     fixture_close(&fx);
 }
 
-/* How many came up since the last call. */
+/* Returns how many requests came up to Python since the last call. */
 static int count_punted(fixture *fx) {
     rp_request *request;
     int count = 0;

@@ -115,7 +115,7 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
         rp_command request =
             send_request_v2(&c, RP_CODE_SEND_BATCH_MESSAGE, "T", 1, "WAIT\1true\2UNIQ_KEY\1B\2", (rp_slice){body, size}, &queue);
         with_text(&request, "m", "true");
-        request.fields[5].value = text("48"); /* as of IPv6: it is not */
+        request.fields[5].value = text("48"); /* the flags of an IPv6 host, although the client uses IPv4 */
         rp_command response = client_call(&c, &request);
         CHECK(response.code == 0 && field_number(&response, "queueOffset") == type * 3 && field_number(&response, "queueId") == 1);
         rp_slice ids = rp_command_field(&response, "msgId");
@@ -129,7 +129,7 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
             CHECK(message.sys_flag == 0 && message.born_host.size == 8);
             CHECK(message.flag == i + 1 && message.body.size == strlen(bodies[i]) &&
                   memcmp(message.body.data, bodies[i], message.body.size) == 0);
-            CHECK(rp_message_property(message.properties, "WAIT").data == NULL); /* the batch's own stay with the request */
+            CHECK(rp_message_property(message.properties, "WAIT").data == NULL); /* the batch's own properties are not stored */
             CHECK(slice_is(rp_message_property(message.properties, "CLUSTER"), "DefaultCluster"));
             CHECK(i == 2 || slice_is(rp_message_property(message.properties, "UNIQ_KEY"), i == 0 ? "A1" : "A2"));
             CHECK(entry.tags_code == (i == 0 ? 2598919 : 0));
@@ -147,7 +147,7 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
 typedef struct refusal {
     const char *field, *value; /* replaces this field, or drops it when value is NULL */
     int32_t code;
-    const char *remark; /* its beginning */
+    const char *remark; /* how it begins */
 } refusal;
 
 static void faulty_requests_get_rocketmqs_codes(void) {

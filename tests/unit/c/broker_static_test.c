@@ -77,7 +77,7 @@ static void queues_are_global_on_the_wire(void) {
     told(&response, OFFSET_MOVED, 10003, 10000, 10003, 10000);
     map(&fx, 5, 2, 10000, 1);
     response = pull_static(&c, 5, 10009, 2);
-    told(&response, 19, 10003, 10000, 10003, 10000); /* at once: there is something to be told */
+    told(&response, 19, 10003, 10000, 10003, 10000); /* at once, because there is something to tell the consumer */
     response = pull_static(&c, 5, 7, 0);
     told(&response, OFFSET_MOVED, 10000, 10000, 10003, 10000);
     response = pull_static(&c, 5, INT64_MAX, 0);
@@ -166,7 +166,7 @@ static void a_waiting_pull_goes_when_its_queue_does(void) {
     pull.offset = 20001;
     pull.suspend_ms = WAIT_MS;
     client_send_pull(&c, &pull);
-    pull_request other = pull_of(0, 0); /* of the plain topic: answered behind the one that waits by then */
+    pull_request other = pull_of(0, 0); /* of a plain topic: once it is answered, the one before it is known to wait */
     rp_command told_plain;
     other.sys_flag = RP_PULL_SUBSCRIPTION;
     int32_t opaque = client_send_pull(&c, &other);
@@ -180,7 +180,7 @@ static void a_waiting_pull_goes_when_its_queue_does(void) {
     fixture_close(&fx);
 }
 
-/* A request that met the cell half written came up: it goes back, as one does that Python looked at. */
+/* Requests that met a cell half-written came up to Python. They are given back, as Python does after a look. */
 static void give_back(const fixture *fx) {
     rp_request *request;
     while (rp_server_take(fx->server, &request, 1) == 1) {
@@ -196,7 +196,7 @@ typedef struct traffic {
     _Atomic int *is_over;
 } traffic;
 
-/* Whatever is told is of one moment: the queue that the offset is of. */
+/* Queue and offset in an answer must belong to the same state of the mapping. */
 static void *send_and_pull(void *context) {
     traffic *t = context;
     client c = client_open(t->fx, RP_SERIALIZE_ROCKETMQ);
@@ -251,7 +251,7 @@ static int64_t end_of(const fixture *fx, int32_t queue_id) {
     return rp_consume_queue_max_offset(queue);
 }
 
-/* Behind them a queue that was given up has its end. */
+/* The queue that was given up ends after them. */
 static void sends_are_over_when_they_are_stored(void) {
     fixture fx;
     fixture_init(&fx);

@@ -114,7 +114,7 @@ static void a_delayed_one_goes_by_its_level(void) {
     fixture_close(&fx);
 }
 
-/* Whether it is taken is asked when it is committed; until then it may be anything. */
+/* A prepared message may name any topic. Only at its commit is the topic checked. */
 static void a_timed_one_waits_for_its_time(void) {
     fixture fx;
     fixture_init(&fx);
@@ -155,7 +155,7 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(fx.store));
     CHECK(end_transaction(&c, "other", 0, first, COMMIT, false) == 1 && end_transaction(&c, "P", 1, first, COMMIT, false) == 1);
     CHECK(end_transaction(&c, "P", 0, plain, COMMIT, false) == 1);
-    CHECK(end_transaction(&c, "P", 1, late, COMMIT, false) == 604); /* it was born long ago */
+    CHECK(end_transaction(&c, "P", 1, late, COMMIT, false) == 604); /* too late: it was born long ago */
     CHECK(end_transaction(&c, "P", 0, first, 4, false) == 1);
     const char *remark;
     const int64_t wrong[] = {first + 1, -1, end, INT64_MAX, INT64_MIN};
@@ -196,7 +196,7 @@ static void an_offset_that_no_log_has_is_left_to_python(void) {
     fixture_close(&fx);
 }
 
-/* bornTimestamp is the producer's word, and that may be any. */
+/* The producer chooses bornTimestamp, so it may be any number. */
 static void one_that_was_born_before_all_time_is_too_late(void) {
     static const char *const births[] = {"-9223372036854775808", "0"};
     fixture fx;
@@ -248,7 +248,7 @@ static void whoever_does_not_know_is_asked(void) {
         CHECK(rows[i].check_times == (i == 2 ? 3 : 0) && rows[i].immune_s == (i == 2 ? 60 : RP_HALF_NOT_IMMUNE));
     }
     CHECK(rp_broker_undecided_halves(fx.broker, 0, 0, rows, 2, &scanned) == 2 && scanned == 4);
-    CHECK(rp_broker_undecided_halves(fx.broker, 0, 1, rows, 8, &scanned) == 5); /* the first operation was not read */
+    CHECK(rp_broker_undecided_halves(fx.broker, 0, 1, rows, 8, &scanned) == 5); /* the scan began after the first operation */
     CHECK(needed(&fx, 0, 0, NULL, 0) == 0 && needed(&fx, 0, 1, NULL, 0) == 1);
     CHECK(needed(&fx, 0, 3, NULL, 0) == 2 && needed(&fx, -7, 99, NULL, 0) == 2);
     const int64_t copied[] = {7, 2, 1};
@@ -292,7 +292,7 @@ static void what_waits_is_counted_by_topic(void) {
     int u = slice_is(seen.rows[0].topic, "U") ? 0 : 1;
     CHECK(seen.count == 2 && slice_is(seen.rows[u].topic, "U") && slice_is(seen.rows[1 - u].topic, "T"));
     CHECK(seen.rows[u].count == 1 && seen.rows[1 - u].count == 290);
-    CHECK(counts_from(&fx, 0, 0, 1).count == 1); /* whoever has seen enough says so */
+    CHECK(counts_from(&fx, 0, 0, 1).count == 1); /* the callback ends the scan when it has seen enough */
     seen = counts_from(&fx, 299, 0, 4);
     CHECK(seen.count == 2 && seen.rows[0].count == 1 && seen.rows[1].count == 1);
     CHECK(counts_from(&fx, 999, 999, 4).count == 0);
@@ -327,7 +327,7 @@ static void times_that_clients_made_up_are_bounded(void) {
     CHECK(rp_delay_seconds_max(0) == 60 && rp_delay_seconds_max(5) == 259200 && rp_delay_seconds_max(6) == INT32_MAX);
 }
 
-/* The message of a copy is over when the one it is a copy of is. */
+/* A copy is decided as soon as its original is. */
 static void what_is_copied_keeps_what_it_was(void) {
     fixture fx;
     fixture_init(&fx);
@@ -350,7 +350,7 @@ static void what_is_copied_keeps_what_it_was(void) {
     CHECK(rp_broker_undecided_halves(fx.broker, 1, 0, rows, 8, &scanned) == 0 && scanned == 3);
     CHECK(rp_broker_undecided_halves(fx.broker, 1, 1, rows, 8, &scanned) == 2);
     CHECK(rp_broker_put_half_again(fx.broker, copy.log_offset, RP_HALF_IS_ASKED_FOR, 4, &copy) == RP_OK && copy.queue_offset == 3);
-    CHECK(copy.first_offset == 0); /* what ends it may have come since the look */
+    CHECK(copy.first_offset == 0); /* its end may have been stored since the scan */
     rp_error error;
     must(rp_message_decode(copy.question, copy.question_size, RP_CHECK_BODY_CRC, &message, &error), &error, "decode question");
     CHECK(slice_is(message.topic, "T") && message.queue_id == 3 && message.queue_offset == 3 && slice_is(message.body, "m"));
@@ -362,7 +362,7 @@ static void what_is_copied_keeps_what_it_was(void) {
     fixture_close(&fx);
 }
 
-/* Producers send on what they received, with all its properties, or make them up. */
+/* Producers may pass on a received message with all its properties, or invent such properties. */
 static void what_only_says_that_it_is_a_copy_is_none(void) {
     static const char *const said[] = {"0", "1", "3", "99", "-1", "9223372036854775808", "x"};
     fixture fx;

@@ -13,7 +13,7 @@
 #define WAIT_NS (INT64_C(120) * 1000000000)
 
 static rp_file_ops failing_ops;
-static _Atomic int failures; /* to come, of the checkpoint's opening */
+static _Atomic int failures; /* how often opening the checkpoint has yet to fail */
 
 static int open_or_fail(void *context, const char *path, int flags, uint32_t mode) {
     if (strstr(path, "/checkpoint") != NULL && failures > 0) {
@@ -42,7 +42,7 @@ static void await_checkpoint(const char *root, int64_t (*offset)(const rp_checkp
     snprintf(path, sizeof path, "%s/checkpoint", root);
     for (;;) {
         CHECK(rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, NULL) == RP_OK);
-        if (checkpoint.is_exact && offset(&checkpoint) == wanted) { /* not, where its write is half done */
+        if (checkpoint.is_exact && offset(&checkpoint) == wanted) { /* is_exact is 0 while a write is half done */
             return;
         }
         CHECK(rp_clock_monotonic_ns(rp_clock_system()) - begun_ns < WAIT_NS);
@@ -50,7 +50,7 @@ static void await_checkpoint(const char *root, int64_t (*offset)(const rp_checkp
     }
 }
 
-/* Its sync comes seconds after the last pass over the queues that had something to say. */
+/* The log is synced seconds after the last pass that found anything new in the queues. */
 static void the_last_sync_of_the_index_is_in_it(void) {
     char path[512];
     rp_message_store_options options;

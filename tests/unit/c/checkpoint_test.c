@@ -25,7 +25,7 @@ static rp_checkpoint get(void) {
     return found;
 }
 
-/* The file with all its offsets `offset`, over what is there; its bytes. */
+/* Writes a checkpoint whose offsets are all `offset` over the file. page: the file's bytes afterwards. */
 static void write_over(int64_t offset, uint8_t page[RP_CHECKPOINT_SIZE]) {
     rp_checkpoint checkpoint = get();
     checkpoint.log_time_ms = checkpoint.queues_time_ms = checkpoint.index_time_ms = offset + 1;

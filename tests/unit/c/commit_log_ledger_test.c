@@ -44,12 +44,11 @@ static void leads_and_commits(int flush_mode) {
     CHECK(rp_commit_log_index_below(ledger_log(&one), 1) == -1);
     rp_log_range range;
     rp_ledger_entry entry;
-    CHECK(rp_commit_log_read_entry(ledger_log(&one), MANY / 2, &range, &entry) ==
-          RP_OK); /* with the leader's first one: as many messages */
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), MANY / 2, &range, &entry) == RP_OK); /* one is the leader's own: MANY / 2 messages */
     rp_log_range_release(range.pin);
     rp_commit_log_commit_entries(ledger_log(&one), entry.position + entry.size);
     ledger_check_queues(&one, MANY / 2);
-    rp_commit_log_commit_entries(ledger_log(&one), 5); /* an older word changes nothing */
+    rp_commit_log_commit_entries(ledger_log(&one), 5); /* an older commit index changes nothing */
     ledger_commit_all(&one);
     ledger_check_queues(&one, MANY);
     CHECK(fixture_found_by_key(one.store, "T") == MANY);
@@ -79,7 +78,7 @@ static void lead_and_leave(ledger *one) {
     ledger_append(one, 60); /* not committed */
 }
 
-/* What is not committed is in the log, in no queue, and its places in the queues are kept. */
+/* Messages that are not committed are in the log but in no queue. Their places in the queues are reserved. */
 static void what_is_not_committed_waits(int kill, int flush_mode) {
     ledger one;
     rp_error error;
@@ -109,14 +108,14 @@ static void a_stop_keeps_what_is_not_committed(void) { what_is_not_committed_wai
 static void a_kill_keeps_what_is_not_committed(void) { what_is_not_committed_waits(1, RP_FLUSH_ASYNC); }
 static void a_kill_of_one_that_syncs_too(void) { what_is_not_committed_waits(1, RP_FLUSH_SYNC); }
 
-/* The unit of an entry as a power cut may leave it: of one that was cut since. */
+/* Puts the index unit of another entry in an entry's place, as a power cut may leave that of an entry cut since. */
 static void put_stale_unit(ledger *one, int64_t index, int64_t of) {
     char path[200];
     uint8_t unit[32];
     snprintf(path, sizeof path, "%s/%020d", one->index, 3200);
     int fd = open(path, O_RDWR);
     CHECK(fd >= 0 && pread(fd, unit, 32, of * 32 - 3200) == 32);
-    unit[23] = (uint8_t)index; /* the last byte of the index: it says that it is the other's */
+    unit[23] = (uint8_t)index; /* the last byte of its index, so that it claims to be the right one */
     CHECK(pwrite(fd, unit, 32, index * 32 - 3200) == 32 && close(fd) == 0);
 }
 
@@ -181,10 +180,10 @@ static void a_tail_is_cut(int flush_mode) {
     ledger_copy(&old, &leader, 0, 40);
     leader.appended = 40;
     ledger_commit_all(&old);
-    ledger_append(&old, 400); /* nobody gets them */
+    ledger_append(&old, 400); /* entries that no other member gets */
     CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
     ledger_append(&leader, 200);
-    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_E_INVALID); /* it leads */
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_E_INVALID); /* refused: this member leads */
     CHECK(rp_commit_log_follow_entries(ledger_log(&old), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 500, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 39, &error) == RP_E_RANGE);
@@ -207,7 +206,7 @@ static void a_tail_is_cut(int flush_mode) {
 static void a_followers_tail_is_cut(void) { a_tail_is_cut(RP_FLUSH_ASYNC); }
 static void one_that_syncs_cuts_too(void) { a_tail_is_cut(RP_FLUSH_SYNC); }
 
-/* A log that shares nothing with its leader's loses all, when none of it is committed. */
+/* A log without any committed entry, and with nothing in common with its leader's, is cut whole. */
 static void all_is_cut(void) {
     ledger old, leader;
     rp_error error;
@@ -238,7 +237,7 @@ static void strangers_entries_are_refused(void) {
     ledger_copy(&leader, &follower, 0, 4);
     rp_commit_log *log = ledger_log(&follower);
     CHECK(rp_commit_log_read_entry(ledger_log(&leader), 6, &range, &entry) == RP_OK);
-    CHECK(rp_commit_log_append_entry(log, range.address, range.size, &error) == RP_E_RANGE); /* 5 is missing */
+    CHECK(rp_commit_log_append_entry(log, range.address, range.size, &error) == RP_E_RANGE); /* entry 5 is missing before it */
     rp_log_range_release(range.pin);
     CHECK(rp_commit_log_read_entry(ledger_log(&leader), 5, &range, &entry) == RP_OK);
     uint8_t *bytes = malloc(range.size);
@@ -246,7 +245,7 @@ static void strangers_entries_are_refused(void) {
         memcpy(bytes, range.address, range.size);
         bytes[at] ^= 0x80;
         int rc = rp_commit_log_append_entry(log, bytes, range.size, &error);
-        if (rc == RP_OK) { /* what no check covers: host, times, properties, channel and CRCs of the head */
+        if (rc == RP_OK) { /* bytes that no check covers: host, times, properties, channel and CRCs of the head */
             CHECK(rp_commit_log_cut_entries(log, 4, &error) == RP_OK);
         }
         CHECK(ledger_ends(&follower).end_index == 4);
@@ -295,7 +294,7 @@ static void flip(const char *directory, int64_t offset) {
     close(fd);
 }
 
-/* Behind what is committed a damaged entry is the log's end; before, the store says so and stays closed. */
+/* A damaged entry behind the committed ones ends the log. Among the committed ones it refuses the open. */
 static void damage_is_the_end_or_told(void) {
     ledger one;
     rp_log_range range;
@@ -320,7 +319,7 @@ static void damage_is_the_end_or_told(void) {
     flip(one.data, entry.position + 200);
     char command[200];
     snprintf(command, sizeof command, "rm -r %s/consumequeue", one.path);
-    CHECK(system(command) == 0); /* so that all of the log is looked at */
+    CHECK(system(command) == 0); /* without queues the whole log is read */
     rp_message_store_options options;
     rp_message_store *store;
     ledger_options(&one, &options);
@@ -406,7 +405,7 @@ static void *wait_for_commit(void *context) {
     return NULL;
 }
 
-/* Whoever writes down what lies behind an entry waits until that can not be taken back. */
+/* A record elsewhere that relies on an entry has to wait until the entry cannot be taken back. */
 static void commits_are_waited_for(void) {
     ledger one;
     rp_error error;
@@ -431,7 +430,7 @@ static void commits_are_waited_for(void) {
     ledger_close(&one);
 }
 
-/* The log of whoever lost the lead and has it again goes past the same offset with other bytes. */
+/* A member that lost the lead and won it again writes other bytes at the same offsets. */
 static void what_has_grown_again_is_not_what_was_there(void) {
     ledger one;
     rp_error error;
@@ -452,7 +451,7 @@ static void what_has_grown_again_is_not_what_was_there(void) {
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_OK);
     one.appended = 2;
     ledger_append(&one, 10);
-    rp_commit_log_set_synced(ledger_log(&one), before.commit_log_end_offset, before.commit_log_cuts); /* a sync of before ends late */
+    rp_commit_log_set_synced(ledger_log(&one), before.commit_log_end_offset, before.commit_log_cuts); /* a sync of before the cut */
     CHECK(rp_commit_log_flushed_offset(ledger_log(&one)) == cut_end);
     ledger_commit_all(&one);
     rp_message_store_read_stats(one.store, &now);

@@ -70,7 +70,7 @@ static int exists(const char *kind, int64_t base) {
     return access(path, F_OK) == 0;
 }
 
-/* Of a segment; with its entries or without; in front of its own name, behind it, and among others. */
+/* Copies of a segment, with and without its entries, named before its own place, behind it, and among other segments. */
 static void no_copy_takes_the_place_of_what_it_is_a_copy_of(void) {
     const struct {
         int segment, near;
@@ -91,7 +91,7 @@ static void no_copy_takes_the_place_of_what_it_is_a_copy_of(void) {
     fixture_remove(root);
 }
 
-/* A first file that is cut short behind its records, and a copy behind it, whose name lies within no file. */
+/* The first file is cut short behind its records. A copy behind it has a name that lies within no file. */
 static void nor_does_one_where_there_seems_to_be_room_for_it(void) {
     make_store();
     shorten("compactionLog", 0, 3000);
@@ -103,7 +103,7 @@ static void nor_does_one_where_there_seems_to_be_room_for_it(void) {
     fixture_remove(root);
 }
 
-/* A kill came before it went, and its entries had been made. */
+/* A kill came before the file was removed, and its entries had been made. */
 static void nor_does_one_that_a_start_made_entries_of(void) {
     char path[700];
     uint8_t entry[8];
@@ -159,7 +159,7 @@ static void whole_files_of_entries_keep_their_length(void) {
     fixture_remove(root);
 }
 
-/* Where the log's file tells that the setting gave it another length; RocketMQ would not start with this one. */
+/* The file of records shows that the setting gives entry files another length. RocketMQ would not start with this one. */
 static void a_file_of_entries_that_is_cut_within_its_empty_end_gets_its_length_again(void) {
     make_store();
     int64_t whole = length_of_entries(0);

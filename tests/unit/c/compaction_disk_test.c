@@ -127,7 +127,7 @@ static int sync_directory_or_fail(void *context, const char *path) {
     return rp_file_ops_system()->sync_directory(context, path);
 }
 
-/* Or the retention takes from the log what a power cut takes from the copy. */
+/* Otherwise retention could remove from the log what a power cut takes from the copy. */
 static void a_segment_whose_name_could_not_be_synced_is_made_once_more(void) {
     char path[512];
     fixture_directory(path, sizeof path);

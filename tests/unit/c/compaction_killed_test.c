@@ -5,7 +5,7 @@
 #include "compaction_fixture.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define STEP 7 /* a fork costs a second there; that nothing is lost is shown without */
+#define STEP 7 /* a fork takes a second there; the run without a sanitizer tries every call */
 #else
 #define STEP 1
 #endif
@@ -17,7 +17,7 @@
 #define ONLY_ONCE 36
 
 static rp_file_ops killing_ops;
-static int calls_left; /* of the child, whose other threads are not in compaction/ */
+static int calls_left; /* of the child; its other threads do not touch compaction/ */
 
 static void count_down(const char *path) {
     if (strstr(path, "/compaction/") != NULL && calls_left-- == 0)
@@ -114,7 +114,7 @@ static void no_file_is_missing(const char *path) {
     CHECK(rp_store_verify(&verify, &counts, NULL) == RP_OK);
 }
 
-/* The store as it was left: nothing is missing, nothing twice, and it goes on. */
+/* Checks the store as the kill left it: nothing is missing, nothing there twice, and it goes on. */
 static void check_store(const rp_message_store_options *options) {
     rp_message_store *store = fixture_open(options);
     rp_consume_queue *queue = compacted_queue(store, "T");
@@ -127,7 +127,7 @@ static void check_store(const rp_message_store_options *options) {
     fixture_close(store);
 }
 
-/* At each call in turn, or each STEP-th; who opens the store next is killed, too, somewhere on its way. */
+/* Kills at each call in turn, or at each STEP-th. The next process that opens the store is killed on its way, too. */
 static void every_kill_is_survived(void) {
     char path[512], work[600];
     fixture_memory_directory(path, sizeof path);

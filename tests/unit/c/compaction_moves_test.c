@@ -9,7 +9,7 @@
 
 static kept_messages kept;
 static rp_file_ops failing_ops;
-static _Atomic int fails_move, moves, moves_failed; /* the first that fails, with all behind it, 0: none; those so far */
+static _Atomic int fails_move, moves, moves_failed; /* the first that fails, with all after it (0: none); counts so far */
 
 static int move_or_fail(void *context, const char *source, const char *target) {
     int from = fails_move;
@@ -32,7 +32,7 @@ static int remove_or_fail(void *context, const char *path) {
     return rp_file_ops_system()->unlink(context, path);
 }
 
-/* Until retention takes no more files. */
+/* Waits until retention removes no more files. */
 static void expire_all(rp_message_store *store, rp_consume_queue *queue, int64_t offset) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
     while (rp_consume_queue_min_offset(queue) < offset) {
@@ -50,7 +50,8 @@ static void await_failed_moves(int count) {
     }
 }
 
-/* From the move-th on none works: of the first segments, or when some are moved. Then they do again, or the store is opened again. */
+/* From the move-th on all moves fail: of the first segments, or when some have been moved. Then moves work again, or the store is
+ * reopened. */
 static void what_cannot_be_moved_is_moved_later_and_holds_up_nothing(int move, int is_opened_again) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -89,7 +90,8 @@ static void the_first_move_may_fail(void) { what_cannot_be_moved_is_moved_later_
 static void a_later_move_may_fail(void) { what_cannot_be_moved_is_moved_later_and_holds_up_nothing(4, 0); }
 static void the_next_start_moves_what_could_not_be(void) { what_cannot_be_moved_is_moved_later_and_holds_up_nothing(4, 1); }
 
-/* What comes from another leader is compared with the copy once the files are where they belong: they would bring back what is cut. */
+/* Messages of another leader are compared with the copy only when its files are in their place. Otherwise those files would bring back
+ * what is cut. */
 static void what_is_cut_while_files_cannot_be_moved_does_not_come_back(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -125,7 +127,7 @@ static void what_is_cut_while_files_cannot_be_moved_does_not_come_back(void) {
     fixture_remove(path);
 }
 
-/* The removal-th file of what is to be copied once more stays for now: what was done of it must not be taken for all of it. */
+/* The copy is to be made anew, and its removal-th file cannot be removed for now. A half-removed copy must not be taken for a whole one. */
 static void what_cannot_be_removed_is_made_anew_later(int removal) {
     char path[512];
     fixture_directory(path, sizeof path);

@@ -134,7 +134,7 @@ static void what_is_kept_outlives_the_commit_log(void) {
     queue = compacted_queue(store, "T");
     read_kept(queue, &kept);
     CHECK(has_last_of_each(&kept, 1000, 10));
-    append_numbers(store, queue, 1000, 1001, 10); /* behind what is kept */
+    append_numbers(store, queue, 1000, 1001, 10); /* comes after everything that was kept */
     CHECK(rp_consume_queue_max_offset(queue) == 1001);
     await_copied(store, queue);
     read_kept(queue, &kept);
@@ -157,7 +157,7 @@ static void a_cut_log_takes_its_copies_with_it(void) {
     store = fixture_open(&options);
     queue = compacted_queue(store, "T");
     CHECK(rp_consume_queue_max_offset(queue) == 30);
-    append_numbers(store, queue, 500, 510, 70); /* others, at the same offsets */
+    append_numbers(store, queue, 500, 510, 70); /* other messages at the same offsets */
     await_copied(store, queue);
     read_kept(queue, &kept);
     CHECK(kept.count == 40);
@@ -167,7 +167,7 @@ static void a_cut_log_takes_its_copies_with_it(void) {
     fixture_remove(path);
 }
 
-/* Older messages went for what is cut: they come back, from what the log has. */
+/* Compaction dropped older messages in favour of those that are cut now. The older ones come back from the log. */
 static void a_cut_behind_what_was_compacted_takes_no_key_with_it(void) {
     char path[512];
     rp_message_store_options options;
@@ -201,7 +201,7 @@ static void a_cut_behind_what_was_compacted_takes_no_key_with_it(void) {
     fixture_remove(path);
 }
 
-/* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
+/* A slave's queue begins again at 0 when its topic was deleted and created again. The log is not cut for that. */
 static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     char path[512];
     rp_message_store_options options;
@@ -210,8 +210,8 @@ static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     rp_commit_log *log = rp_message_store_commit_log(store);
     append_numbers(store, queue, 0, 30, 30);
     await_copied(store, queue);
-    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* as a compaction does: it is copied again afterwards */
-    CHECK(compacted_queue(store, "T") == queue); /* and who changes the topic waits for none */
+    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* held as by a compaction; the copy is made again afterwards */
+    CHECK(compacted_queue(store, "T") == queue); /* a change of the topic does not wait for a compaction */
     pthread_mutex_lock(&log->append_lock);
     CHECK(rp_consume_queue_clear(queue, NULL) == RP_OK);
     pthread_mutex_unlock(&log->append_lock);
@@ -254,7 +254,7 @@ static void entries_that_are_lost_are_made_anew(void) {
     read_kept(queue, &kept);
     CHECK(kept.count == 90);
     fixture_close(store);
-    path_of(file, sizeof file, path, "compactionLog", "T", 0); /* and records that are lost are lost, and nothing else */
+    path_of(file, sizeof file, path, "compactionLog", "T", 0); /* lost records are gone, but nothing else is */
     CHECK(unlink(file) == 0);
     store = fixture_open(&options);
     queue = compacted_queue(store, "T");
@@ -266,7 +266,7 @@ static void entries_that_are_lost_are_made_anew(void) {
     fixture_remove(path);
 }
 
-/* The queue offsets of a segment's first and last entry say what is behind what: neither this one nor those behind it go. */
+/* The queue offsets of first and last entries give the order of segments. A wrong one must not cost this segment or those behind it. */
 static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
     char path[512], name[700];
     rp_message_store_options options;
@@ -293,7 +293,7 @@ static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
         close(fd);
         store = fixture_open(&options);
         queue = compacted_queue(store, "T");
-        read_kept(queue, &kept); /* before the thread copies anything again */
+        read_kept(queue, &kept); /* read before the thread copies anything again */
         fixture_close(store);
         CHECK(kept.count == 70);
         for (int number = 0; number < 70; number++)
@@ -441,7 +441,7 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     CHECK(kept.count == 300);
     for (int i = 0; i < 300; i++)
         CHECK(kept.numbers[i] == i);
-    /* And one that has no message of the queue at all, in a log that begins late. */
+    /* The same for a log that begins late and has no message of the queue at all. */
     rp_message_store_compact_no_more(store, topic);
     CHECK(rp_message_store_delete_topic(store, topic, NULL) == 0);
     queue = compacted_queue(store, "T");
@@ -450,7 +450,7 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){NULL, 0}, INT64_MAX, NULL) == RP_OK);
     there_is_no_gap(store);
     read_kept(queue, &kept);
-    CHECK(kept.count == min / 2 && rp_consume_queue_next_offset(queue) == min / 2); /* what comes goes behind it */
+    CHECK(kept.count == min / 2 && rp_consume_queue_next_offset(queue) == min / 2); /* the next message continues there */
     fixture_close(store);
     fixture_remove(path);
 }
@@ -466,7 +466,7 @@ static int allocate_looking(void *context, int fd, int64_t offset, int64_t size)
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
-/* The copy would be cut where its queue seems to end. */
+/* Otherwise the copy would be cut where its queue seems to end. */
 static void a_queue_that_begins_behind_its_copy_has_no_end_before_that(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -492,7 +492,7 @@ static void a_queue_that_begins_behind_its_copy_has_no_end_before_that(void) {
     fixture_remove(path);
 }
 
-/* What its own log has no more comes from the master. */
+/* Messages that its own log no longer has come from the master. */
 static void a_slave_that_is_cut_behind_what_was_compacted_asks_its_master(void) {
     char path[512];
     fixture_directory(path, sizeof path);

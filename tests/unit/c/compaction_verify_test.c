@@ -144,7 +144,7 @@ static void whole_ones_are_whole(void) {
     fixture_remove(root);
 }
 
-/* What the log does not have any more lies there without entries. */
+/* Records that a cut took from the log are still in the copy's files, without entries. */
 static void records_of_a_cut_are_no_damage(void) {
     rp_message_store_options options;
     make_store(&options, NEVER_MS, MESSAGES);

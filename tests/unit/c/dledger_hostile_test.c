@@ -79,7 +79,7 @@ static void a_batch_that_goes_back_in_terms(member *victim, const ledger *leader
     push.heads[0].term = 1000;
     int fd = dial(victim);
     CHECK(push_body(fd, body, write_push(leader, &push, body)) == RP_DLEDGER_INCONSISTENT_STATE);
-    CHECK(state_of(victim).end_index == -1); /* else its end would be of a term that nobody has entered */
+    CHECK(state_of(victim).end_index == -1); /* otherwise its log would end in a term that nobody has entered */
     push.heads[0].term = push.heads[1].term = TERM;
     CHECK(push_body(fd, body, write_push(leader, &push, body)) == RP_DLEDGER_SUCCESS && state_of(victim).end_index == 1);
     close(fd);
@@ -101,7 +101,7 @@ static void whatever_is_pushed(member *victim, const ledger *leader) {
         wanted push = {
             .type = pick % 4, .is_batch = pick / 4 % 2, .count = pick % 4 == RP_PUSH_COMMIT ? 0 : 1 + pick / 8 % 3, .term = TERM};
         push.count = push.is_batch || push.count == 0 ? push.count : 1;
-        push.commit_index = odd_number(&seed) % 3; /* little is committed: what is can not be cut */
+        push.commit_index = odd_number(&seed) % 3; /* little is committed, because committed entries cannot be cut */
         for (int i = 0; i < push.count; i++) {
             push.heads[i] = head_of(leader, (pick + i + round) % 9);
             int64_t *fields[] = {&push.heads[i].index, &push.heads[i].term, &push.heads[i].position};
@@ -129,7 +129,7 @@ static void *map_or_fail(void *context, int fd, size_t size, int writable) {
     return rp_file_ops_system()->map(context, fd, size, writable);
 }
 
-/* Else the leader would have it cut, and a majority may rest on it. */
+/* Otherwise the leader would have the entry cut, although a majority may rely on it. */
 static void what_cannot_be_read_just_now_is_no_other(void) {
     group all;
     uint8_t body[FRAME_MAX];

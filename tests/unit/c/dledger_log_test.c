@@ -13,7 +13,7 @@ static void three_have_the_same(int flush_mode, uint32_t batch_bytes) {
     append_and_count(&all.members[0], 500);
     wait_same(&all, 0, 500);
     CHECK(atomic_load(&all.members[0].committed) == state_of(&all.members[0]).end_offset);
-    append_and_count(&all.members[0], 1); /* a lone one is committed, and known to be everywhere */
+    append_and_count(&all.members[0], 1); /* a single entry is committed, and all members hold it */
     wait_same(&all, 0, 501);
     rp_dledger_follower_row rows[MEMBERS];
     CHECK(rp_dledger_read_followers(all.members[0].dledger, rows, MEMBERS) == 2);
@@ -62,7 +62,7 @@ static void leaders_change(int flush_mode) {
         append_and_count(one, 40);
         messages += 40;
         wait_same(&all, leader, messages);
-        for (int i = 0; i < MEMBERS; i++) /* they know of a later term already: what comes now is nobody's */
+        for (int i = 0; i < MEMBERS; i++) /* all enter a later term first, so that pushes of the old leader are refused */
             if (i != leader)
                 follow(&all.members[i], term * 10, NULL);
         CHECK(ledger_try_append(&one->ledger) == RP_OK);
@@ -71,7 +71,7 @@ static void leaders_change(int flush_mode) {
         follow(one, term * 10, NULL);
         CHECK(atomic_load(&one->stepped_down) == stepped_down + 1 && atomic_load(&one->committed) == -1);
         CHECK(ledger_try_append(&one->ledger) == RP_E_READ_ONLY);
-        for (int i = 0; i < MEMBERS; i++) /* back to small terms, which the test counts by */
+        for (int i = 0; i < MEMBERS; i++) /* back to small terms, by which the test counts */
             ledger_check_queues(&all.members[i].ledger, messages);
         for (int i = 0; i < MEMBERS; i++) {
             stop_member(&all.members[i]);
@@ -87,7 +87,7 @@ static void leaders_change(int flush_mode) {
 static void a_new_leaders_log_counts(void) { leaders_change(RP_FLUSH_ASYNC); }
 static void a_new_leaders_log_counts_with_syncs(void) { leaders_change(RP_FLUSH_SYNC); }
 
-/* What a leader of an earlier term had, and a majority has, is committed with the first entry of the new one's term. */
+/* Entries of an earlier term that a majority holds are committed together with the first entry of the new leader's term. */
 static void an_earlier_terms_entries_are_committed_by_a_later_one(void) {
     group all;
     open_group(&all, RP_FLUSH_ASYNC, 0);
@@ -133,8 +133,8 @@ static void a_group_of_one(void) {
     one_alone_leads_itself(RP_FLUSH_SYNC);
 }
 
-/* It was away until the leader's first files went: it cuts nothing, says what helps, and counts for no majority; with an empty store it
- * joins where the leader's log begins. */
+/* A member was away until the leader's first files had expired. It cuts nothing, says what would help, and counts for no majority. With
+ * an empty store it joins where the leader's log begins. */
 static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     group all;
     rp_error error;
@@ -165,7 +165,7 @@ static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     close_group(&all);
 }
 
-/* A leader that nobody has named, and a later term that a follower knows, are told to whoever decides. */
+/* Python is told of a leader that it has not named, and of a later term that a follower knows. */
 static void claims_are_told(void) {
     group all;
     rp_error error;
@@ -272,7 +272,7 @@ static void stop_sender(sender *self) {
     pthread_join(self->thread, NULL);
 }
 
-/* Everybody enters a later term, and whoever has the most by Raft's order wins, as a vote would have it. Returns who. */
+/* All members enter a later term. As in a vote, the member with the longest log by Raft's order leads. Returns it. */
 static int elect_the_fullest(group *all, int64_t *term) {
     int leader = 0;
     rp_error error;
@@ -307,7 +307,7 @@ static void the_queue_has_no_gap(member *one, int64_t max) {
     }
 }
 
-/* Everybody tries to append all the time; only whoever leads can, and all end with one log, whose queue has no gap. */
+/* All members try to append all the time, and only the leader can. In the end all have the same log, and its queue has no gap. */
 static void roles_change_under_load(void) {
     group all;
     sender senders[MEMBERS] = {0};
@@ -322,7 +322,7 @@ static void roles_change_under_load(void) {
         WAIT_FOR(state_of(&all.members[leader]).committed_index > committed + 20);
         committed = state_of(&all.members[leader]).committed_index;
         int spare = (leader + 1 + round % 2) % MEMBERS;
-        if (round % 4 == 1) { /* a follower goes and comes back */
+        if (round % 4 == 1) { /* a follower stops and starts again */
             stop_sender(&senders[spare]);
             stop_member(&all.members[spare]);
             start_member(&all, spare);

@@ -74,7 +74,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     fixture_remove(one->ledger.path);
 }
 
-/* Whoever hands its lead over takes nothing more, but pushes what it has; whoever leads or follows again has forgotten that. */
+/* A leader that hands its lead over takes no appends, but still pushes what it has. With the next term the pause is over. */
 static void a_leader_that_hands_over_takes_nothing_for_a_while(void) {
     group all;
     rp_error error;

@@ -114,7 +114,7 @@ static void strangers_words_are_refused(void) {
     rp_arena_destroy(arena);
 }
 
-/* Whatever is done to the text, it is read or refused, and what is read can be decoded or is refused. */
+/* However the text is changed, it is read or refused; and a body that was read is decoded or refused. */
 static void mutated_words_do_no_harm(void) {
     uint8_t text[1024], mutated[1024], bytes[1024];
     uint32_t size = write_push(&envelope, entries, 2, 1, text), seed = 12345;
@@ -126,7 +126,7 @@ static void mutated_words_do_no_harm(void) {
             seed = seed * 1103515245 + 12345;
             mutated[(seed >> 8) % length] = (uint8_t)(seed >> 3);
         }
-        uint8_t *exact = malloc(length + 1); /* of its size: whoever reads behind it is seen */
+        uint8_t *exact = malloc(length + 1); /* exactly as large, so that a sanitizer sees a read behind it */
         memcpy(exact, mutated, length);
         rp_push_request request;
         rp_push_response response;
@@ -167,7 +167,7 @@ static void a_follower_is_compared_cut_and_appended_to(void) {
     rp_pusher_view view = view_at(1000);
     rp_pusher_begin(&pusher, 3);
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_COMPARE && push.index == 100);
-    CHECK(push.commit_index == -1); /* nothing is known to be there */
+    CHECK(push.commit_index == -1); /* the follower is not known to have any entry */
     answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 90, &view);
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_COMPARE && push.index == 90);
     answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 90, &view);
@@ -204,9 +204,9 @@ static void a_follower_with_nothing_begins_with_the_log(void) {
     CHECK(rp_pusher_next(&pusher, &view, &push));
     answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, -1, -1, &view);
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_TRUNCATE && push.index == 30);
-    answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 20, &view); /* it has committed others */
+    answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 20, &view); /* the follower has committed other entries there */
     CHECK(!rp_pusher_next(&pusher, &view, &push) && rp_pusher_due_ms(&pusher, &view) == 1500);
-    view.now_ms = 1501; /* between the two questions the pause ended */
+    view.now_ms = 1501; /* the pause ends between the two calls */
     CHECK(rp_pusher_due_ms(&pusher, &view) == 1500);
     view.now_ms = 1500;
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_COMPARE);
@@ -250,7 +250,7 @@ static void who_refuses_is_not_asked_without_a_pause(void) {
     }
     CHECK(rp_pusher_due_ms(&pusher, &view) == 1500);
     view.now_ms = 1500;
-    while (rp_pusher_next(&pusher, &view, &push)) { /* other files now: it goes on at once */
+    while (rp_pusher_next(&pusher, &view, &push)) { /* the files fit now: pushes go on at once */
         CHECK(++pushes < 120);
         answer(&pusher, &push, push.type == RP_PUSH_COMPARE && push.index > 40 ? RP_DLEDGER_INCONSISTENT_STATE : RP_DLEDGER_SUCCESS, 0,
                push.type == RP_PUSH_APPEND ? push.index : 40, &view);
@@ -258,7 +258,7 @@ static void who_refuses_is_not_asked_without_a_pause(void) {
     CHECK(pusher.matched_index == 100);
 }
 
-/* What it held does not count any more once it has shown that it is gone. */
+/* Entries that the follower has shown to be gone no longer count as held. */
 static void who_has_lost_its_log_counts_anew(void) {
     rp_pusher pusher = {0};
     rp_push push;

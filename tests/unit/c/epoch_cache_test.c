@@ -59,7 +59,7 @@ static void the_file_is_rocketmqs(void) {
     cache = open_at(NULL);
     check_entries(cache, (rp_epoch_entry[]){{7, 7000, 8000}, {8, 8000, INT64_MAX}}, 2);
     rp_epoch_cache_close(cache);
-    write_text(path, "1\n0\n3-44\n"); /* 0: not checked */
+    write_text(path, "1\n0\n3-44\n"); /* a CRC of 0 is not checked */
     cache = open_at(NULL);
     check_entries(cache, (rp_epoch_entry[]){{3, 44, INT64_MAX}}, 1);
     rp_epoch_cache_close(cache);
@@ -206,14 +206,14 @@ static void the_consistent_point_is_where_the_last_common_epoch_ends(void) {
                          other[] = {{1, 0, 0}, {3, 80, 0}}, moved[] = {{1, 5, 0}};
     CHECK(point(both, 2, 200, both, 2, 300) == 200);
     CHECK(point(both, 2, 300, both, 2, 200) == 200);
-    CHECK(point(both, 2, 200, next, 3, 400) == 150); /* the next master had not all of ours */
+    CHECK(point(both, 2, 200, next, 3, 400) == 150); /* the next master did not have all of our entries */
     CHECK(point(both, 2, 120, next, 3, 400) == 120);
     CHECK(point(both, 2, 200, other, 2, 400) == 80);
     CHECK(point(next, 3, 200, both, 2, 120) == 120);
     CHECK(point(both, 2, 200, moved, 1, 400) == -1);
     CHECK(point(NULL, 0, 0, both, 2, 400) == -1);
     CHECK(point(both, 2, 200, NULL, 0, 0) == -1);
-    CHECK(point(both, 2, 50, both, 2, 60) == 50); /* entries behind the ends do not count for more */
+    CHECK(point(both, 2, 50, both, 2, 60) == 50); /* entries that reach beyond a log's end count only up to that end */
 }
 
 int main(void) {

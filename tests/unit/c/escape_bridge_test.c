@@ -55,7 +55,7 @@ static int64_t position(const fixture *fx) {
     return offset;
 }
 
-/* In a batch of five one is refused, and comes alone the next time; nothing of it stands in the log. */
+/* One message of a batch of five is refused, and is offered alone the next time. None of them is in this log. */
 static void what_is_due_is_handed_over_until_it_is_settled(void) {
     fixture fx;
     fixture_init(&fx);
@@ -74,9 +74,9 @@ static void what_is_due_is_handed_over_until_it_is_settled(void) {
     CHECK(seen == 31);
     rp_escaping_message again = next(&fx);
     CHECK(body_number(&again) == 2 && position(&fx) == 2);
-    rp_broker_settle_escaping(fx.broker, again.id + 1000, RP_OK); /* of nobody */
+    rp_broker_settle_escaping(fx.broker, again.id + 1000, RP_OK); /* an id that nobody has */
     rp_broker_settle_escaping(fx.broker, again.id, RP_OK);
-    rp_broker_settle_escaping(fx.broker, again.id, RP_E_IO); /* it is settled */
+    rp_broker_settle_escaping(fx.broker, again.id, RP_E_IO); /* settled already: ignored */
     free(again.record);
     for (int64_t until = now_ms() + WAIT_MS; position(&fx) != 5;)
         CHECK(now_ms() < until && sched_yield() == 0);
@@ -88,7 +88,7 @@ static void what_is_due_is_handed_over_until_it_is_settled(void) {
     fixture_close(&fx);
 }
 
-/* Messages that wait let go of the thread, taken or not; behind the bridge they are delivered here. */
+/* Waiting messages do not hold up the thread, whether they were taken or not. Without the bridge they are delivered here. */
 static void a_stop_does_not_wait_for_who_sends(void) {
     fixture fx;
     fixture_init(&fx);
@@ -116,7 +116,7 @@ static int64_t delivered_here(const fixture *fx) {
 
 #define MANY 100 /* more than a window, also of those that are refused */
 
-/* Every second one is refused for what it is. What the slave says of it then is enough for its master to deliver them, and no others. */
+/* Every second message is refused for good. What the slave reports about these is enough for its master to deliver them, and no others. */
 static void what_others_refuse_holds_nothing_up(void) {
     static int64_t offsets[RP_DELAY_ASIDE_MAX];
     fixture fx;
@@ -156,7 +156,7 @@ static void what_others_refuse_holds_nothing_up(void) {
     fixture_close(&fx);
 }
 
-/* A broker that is closed while a message waits; and what revive keeps stands in no slave's log. */
+/* A broker is closed while a message waits. And checkpoints that revive keeps are not in a slave's log. */
 static void nothing_waits_for_ever_and_no_record_of_pops_is_appended(void) {
     fixture fx;
     fixture_init(&fx);

@@ -24,7 +24,7 @@ static bool nothing_is_wanted(const fixture *fx) {
     return rp_broker_take_foreign(fx->broker, &none) == RP_E_NOT_FOUND;
 }
 
-/* As the other broker answers: here, a record of this one. */
+/* Plays the other broker's answer, with a record of this broker. */
 static void put_record(const fixture *fx, uint64_t id, int64_t offset) {
     rp_log_range range;
     rp_queue_entry entry;
@@ -47,16 +47,16 @@ static void what_another_broker_gave_out_is_fetched_from_it(void) {
     turn(&fx, DUE_MS(1000) - 1);
     CHECK(nothing_is_wanted(&fx));
     turn(&fx, DUE_MS(1000));
-    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1); /* nor one of ours in its place */
+    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1); /* no message of ours was put in its place */
     rp_foreign_wanted wanted = wanted_of(&fx);
     CHECK(wanted.offset == 1 && wanted.queue_id == 0 && slice_is((rp_slice){wanted.topic, wanted.topic_size}, "T"));
     CHECK(nothing_is_wanted(&fx));
     turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS);
-    CHECK(nothing_is_wanted(&fx)); /* it is on its way */
+    CHECK(nothing_is_wanted(&fx)); /* it has been requested already */
     CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NETWORK, text("")) == RP_OK);
     wanted = wanted_of(&fx);
     put_record(&fx, wanted.id, 1);
-    CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NOT_FOUND, text("")) == RP_OK); /* it was put */
+    CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NOT_FOUND, text("")) == RP_OK); /* too late: the message is stored already */
     turn(&fx, DUE_MS(1000) + 2 * REVIVE_AGAIN_MS);
     CHECK(end_of(&fx, RETRY, 0) == 1 && body_is(&fx, RETRY, 0, 0, "theirs") && stats_of(&fx).checkpoints_kept == 0);
     turn(&fx, DUE_MS(1000) + 9 * REVIVE_AGAIN_MS);
@@ -78,7 +78,7 @@ static void what_is_gone_there_is_over(void) {
     close_revive(&fx, &c);
 }
 
-/* After its patience each has a checkpoint of its own, which names that broker still. More than find room are asked for later. */
+/* When its time is up, each message gets a checkpoint of its own, which still names that broker. Those without room are requested later. */
 static void what_cannot_be_had_waits_and_holds_nothing_up(void) {
     fixture fx;
     client c;
@@ -124,7 +124,7 @@ static void few_bytes_wait_for_the_thread(void) {
     close_revive(&fx, &c);
 }
 
-/* Nor are those of others in its turn later than once in a round. */
+/* Messages of other brokers are requested once a round all the same. */
 static void a_broker_that_cannot_be_reached_leaves_room_for_others(void) {
     fixture fx;
     client c;
@@ -150,7 +150,7 @@ static void a_broker_that_cannot_be_reached_leaves_room_for_others(void) {
     close_revive(&fx, &c);
 }
 
-/* What waits for a place fails only once its broker brings nothing any more. */
+/* A message that waits for room fails only when its broker delivers nothing any more. */
 static void a_backlog_that_comes_is_not_put_again(void) {
     fixture fx;
     client c;
@@ -193,7 +193,7 @@ static void what_nobody_asks_for_any_more_is_cleared(void) {
     close_revive(&fx, &c);
 }
 
-/* The slave was copying it when its master went. */
+/* The slave was still copying the message when its master went away. */
 static void what_an_acting_slave_does_not_have_yet_waits(void) {
     fixture fx;
     client c;
@@ -251,7 +251,7 @@ static void an_ack_that_was_noted_counts_as_one_in_the_log(void) {
     close_revive(&fx, &c);
 }
 
-/* An acting slave gets acks before its revive thread has read what they are of. */
+/* An acting slave gets acks before its revive thread has read their checkpoints. */
 static void nothing_is_put_before_what_was_noted_is_taken(void) {
     fixture fx;
     client c;

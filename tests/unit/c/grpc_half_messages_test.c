@@ -17,7 +17,7 @@ static void start(void) {
     grpc_server_start(&server, &options, 4u << 20);
 }
 
-/* Another client asks, and is answered: what was said before has been taken, and the clock was looked at. */
+/* Another client makes a call. When it is answered, the server has read what came before, and has looked at the clock. */
 static void let_it_turn(void) {
     struct client other;
     uint32_t size;

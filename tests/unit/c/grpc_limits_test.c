@@ -98,22 +98,22 @@ static void who_says_nothing_and_who_asks_nothing_is_closed_in_time(void) {
     }
     CHECK(client.goaway == 1 && client.goaway_code == RP_HTTP2_NO_ERROR);
     client_close(&client);
-    /* Whoever has a call under way is asked whether he is there: one who answers stays. */
+    /* A silent client with a call under way is pinged. One that answers stays connected. */
     client_open(&client, &server, 0);
     int32_t stream = client_call_with(&client, METHODS[METHOD_STREAM].path, NULL, 0, 1, NULL);
     client_say(&client);
     rp_request_free(next_call_event(&server, RP_REQUEST_CALL));
     expect_echo_of(&client);
-    expect_echo_of(&client); /* behind what the client says to the server's settings: from now on it says nothing of its own accord */
+    expect_echo_of(&client); /* after this the client has acknowledged the server's settings, and sends nothing unasked */
     for (int32_t asked = 1; asked <= 4; asked++) {
         pass_time(120); /* with a tick of the server's timers */
         for (int64_t until = now_ms() + WAIT_MS; client.pings < asked; client_turn(&client, 100)) {
             CHECK(now_ms() < until && !client.is_over);
         }
-        expect_echo_of(&client); /* what was said before is heard */
+        expect_echo_of(&client); /* so the server has read what came before */
     }
     CHECK(!client.is_over && !answer_of(&client, stream)->is_closed);
-    CHECK(is_closed_in_time(client.fd)); /* and one who does not is closed */
+    CHECK(is_closed_in_time(client.fd)); /* one that does not answer is closed */
     client_close(&client);
     grpc_server_stop(&server);
 }
@@ -130,7 +130,7 @@ static uint64_t queue_until_busy(uint64_t id, int32_t stream, const uint8_t *byt
     return queued;
 }
 
-/* Takes the answer by hand: windows open as far as it says. */
+/* Reads the answer by hand, and opens the windows only as far as the test says. */
 static void an_answer_that_is_not_taken_waits_within_its_bound(void) {
     static uint8_t bytes[65536];
     rp_server_options options = options_of(30000);

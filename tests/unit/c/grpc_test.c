@@ -197,7 +197,7 @@ static void a_stream_goes_both_ways_and_waits_for_python(void) {
     rp_request_free(next_call_event(&server, RP_REQUEST_HALF_CLOSED));
     CHECK(rp_grpc_end(server.server, id, stream, RP_GRPC_OK, (rp_slice){NULL, 0}) == RP_OK);
     expect_message(client_await(&client, stream), bodies, sizeof bodies);
-    /* What its client cuts is told, and so is what it leaves. */
+    /* Python is told of a stream that its client cut, and of one that it left. */
     stream = client_call_with(&client, METHODS[METHOD_STREAM].path, bodies, 8, 0, NULL);
     CHECK(client_await(&client, stream)->status == RP_GRPC_INTERNAL);
     for (int kind = RP_REQUEST_CALL; kind != 0; kind = kind == RP_REQUEST_CALL      ? RP_REQUEST_MESSAGE

@@ -17,7 +17,7 @@ static struct sockaddr_in nobody;
 static _Atomic uint64_t dials; /* begun */
 static atomic_int dns_answers, unanswered_begun, unanswered_over;
 
-/* As a resolver whose servers are silent; it gives up at last. */
+/* Behaves like a resolver whose servers are silent: it gives up only after a long time. */
 static int wait_for_dns(void) {
     struct timespec pause = {.tv_nsec = 1000000};
     atomic_fetch_add(&unanswered_begun, 1);
@@ -136,14 +136,14 @@ static void follow_silence(const pair *both, const silence *silent) {
     }
 }
 
-/* A dial that was given up is no trouble. */
+/* Closing a dial that was given up does no harm. */
 static int has_trouble(const pair *both) {
     rp_ha_slave_stats stats;
     rp_ha_slave_read_stats(both->ha_slave, &stats);
     return strstr(stats.last_error, "connect failed") != NULL;
 }
 
-/* A host that is gone says nothing: whoever becomes the master meanwhile, or follows another, waits for no word of it. */
+/* A host that is gone does not answer. A slave that becomes the master, or follows another one, must not wait for it. */
 static void a_slave_leaves_a_silent_address_for_another(void) {
     pair both;
     silence silent = open_silence();
@@ -174,7 +174,7 @@ static void wait_until_at_least(const atomic_int *count, int least) {
     }
 }
 
-/* The system's resolver cannot be told to stop: whoever follows another master, or ends, does not wait for it. */
+/* A look-up by the system's resolver cannot be cancelled. A slave that follows another master, or stops, must not wait for it. */
 static void a_slave_waits_for_no_dns_that_says_nothing(void) {
     pair both;
     open_pair(&both);
@@ -210,7 +210,7 @@ static void who_gives_up_again_and_again_has_a_thread_a_name_and_few_names(void)
     freeaddrinfo(found);
     wait_until_at_least(&unanswered_begun, before + RP_LOOK_UPS_MAX);
     atomic_store(&dns_answers, 1);
-    CHECK(rp_look_up(&look_ups, UNANSWERED ".0", "10912", &wanted, &found) == RP_E_NETWORK); /* whoever asked first */
+    CHECK(rp_look_up(&look_ups, UNANSWERED ".0", "10912", &wanted, &found) == RP_E_NETWORK); /* the one that asked first */
     wait_until_at_least(&unanswered_over, over + RP_LOOK_UPS_MAX);
     CHECK(atomic_load(&unanswered_begun) == before + RP_LOOK_UPS_MAX);
     CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK); /* there is room again */

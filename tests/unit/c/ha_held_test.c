@@ -21,7 +21,7 @@ static void open_both(node *a, node *b, int count) {
     follow_node(b, a);
     append_to(a, count);
     CHECK(wait_acked(&a->acked, end_of(a)));
-    CHECK(dispatched_of(a) == end_of(a)); /* whoever was told so can read it */
+    CHECK(dispatched_of(a) == end_of(a)); /* consumers can read what was acknowledged */
     WAIT_FOR(has_same_dispatched(b));
 }
 
@@ -66,7 +66,7 @@ static void a_message_is_seen_when_the_set_has_it(void) {
     close_node(&a);
 }
 
-/* Many rounds of them, and messages come meanwhile. */
+/* There are many rounds of entries, and messages come meanwhile. */
 static void a_smaller_set_lets_all_go(void) {
     node a, b;
     open_both(&a, &b, 3);
@@ -76,7 +76,7 @@ static void a_smaller_set_lets_all_go(void) {
     CHECK(rp_ha_master_agree(a.master, &a.id, 1) == RP_OK);
     CHECK(dispatched_of(&a) == end_of(&a) && visible(&a, 1) == 1668);
     append_to(&a, 1);
-    CHECK(dispatched_of(&a) == end_of(&a)); /* at once, as without a controller */
+    CHECK(dispatched_of(&a) == end_of(&a)); /* entered at once, as without a controller */
     CHECK(rp_ha_master_propose(a.master, BOTH, 2) == RP_OK);
     CHECK(rp_ha_master_confirm_offset(a.master) == end_of(&a)); /* as it was acknowledged: b has to have it before it may join */
     append_to(&a, 1);
@@ -95,7 +95,7 @@ static void an_old_masters_held_messages_are_cut_while_its_store_is_open(void) {
     follow_node(&a, &b);
     wait_same(&b, &a);
     CHECK(visible(&a, 0) == 5 && stats_of(&a).state == RP_HA_SLAVE_TRANSFER);
-    lead_with(&a, 3, BOTH, 2); /* and leads again: its offsets go on behind what it has now */
+    lead_with(&a, 3, BOTH, 2); /* it leads again, and its offsets continue after what it has now */
     follow_node(&b, &a);
     append_to(&a, 3);
     CHECK(wait_acked(&a.acked, end_of(&a)));
@@ -140,7 +140,8 @@ static int64_t damages_of(const node *one) {
     return (int64_t)counts.damages;
 }
 
-/* The same master again, in its epoch. What its set had is in the queues, what not is held back still, and offsets go on behind it. */
+/* The same master leads again in the same epoch. What its set held is in the queues, the rest is still held back, and offsets continue
+ * after it. */
 static void a_restart_confirms_nothing(int is_killed) {
     node a, b;
     open_both(&a, &b, 12);
@@ -168,7 +169,7 @@ static void a_restart_confirms_nothing(int is_killed) {
     close_node(&a);
 }
 
-/* Alone after a restart: nobody else can have less. */
+/* The master is alone after a restart, so no other replica can have less. */
 static void who_leads_alone_holds_nothing_back(void) {
     node a, b;
     open_both(&a, &b, 3);
@@ -215,7 +216,7 @@ static int allocate_or_not(void *context, int fd, int64_t offset, int64_t size) 
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
-/* Its queues have no room for what its log has: it does not lead, and above all it cuts nothing. */
+/* There is no room to enter its log into the queues. So it must not lead, and above all must cut nothing. */
 static void a_full_disk_costs_the_lead_but_no_message(void) {
     node a;
     rp_error error;

@@ -49,7 +49,8 @@ static void *produce(void *context) {
     return NULL;
 }
 
-/* No restart, no lost or foreign byte: who leads changes ten times under load, each time when the other has all. */
+/* The lead changes ten times under load, each time when the other one has everything. No restart is needed, and no byte is lost or
+ * foreign. */
 static void roles_change_while_producers_send(void) {
     node nodes[2];
     _Atomic int stopping = 0;
@@ -69,16 +70,16 @@ static void roles_change_while_producers_send(void) {
         follow_node(other, leader);
         int64_t begin = end_of(leader);
         WAIT_FOR(end_of(leader) > begin + 500 && stats_of(other).state == RP_HA_SLAVE_TRANSFER && end_of(other) > begin);
-        rp_ha_master_step_down(leader->master); /* its slave goes: what it had not been sent it gets of whoever leads next */
+        rp_ha_master_step_down(leader->master); /* its slave goes, and gets what it lacks from the next master */
         rp_ha_slave_let_go(other->slave);
         CHECK(end_of(other) <= end_of(leader));
-        if (end_of(other) < end_of(leader)) { /* the controller elects whoever has more */
+        if (end_of(other) < end_of(leader)) { /* the controller elects the one with the longer log */
             lead(leader, round + 1);
             follow_node(other, leader);
             rp_ha_master_step_down(leader->master);
             rp_error error;
             CHECK(rp_ha_master_lead(leader->master, round + 1, &leader->id, 1, &error) == RP_OK);
-            rp_commit_log_set_following(log_of(leader), 1); /* nothing more comes, but what is there goes out */
+            rp_commit_log_set_following(log_of(leader), 1); /* no more appends, but what the log has is still sent */
             WAIT_FOR(end_of(other) == end_of(leader));
         }
     }
@@ -108,7 +109,7 @@ static void part(node *a, node *b, int more) {
     append_to(b, 3);
 }
 
-/* All of it was in a's queues: the cut is left to the next open, and everything follows it. */
+/* All of it was in a's queues, so the cut is left to the next open, and queues and index follow it. */
 static void a_returning_masters_own_messages_are_cut_at_the_next_open(void) {
     node a, b;
     open_node(&a, 1, 0);
@@ -139,7 +140,7 @@ static void a_returning_masters_own_messages_are_cut_at_the_next_open(void) {
 
 static _Atomic int is_to_leave;
 
-/* The clock of a node that is told to follow nobody at the moment at which it has found out that its log has to be cut. */
+/* A node's clock. It tells the node to follow nobody at the moment when the node has found that its log has to be cut. */
 static int64_t leave_diverged(void *context) {
     node *one = context;
     if (atomic_load(&is_to_leave) && stats_of(one).truncate_to >= 0) {
@@ -173,7 +174,7 @@ static void nothing_is_cut_for_a_master_that_is_wanted_no_more(void) {
     close_node(&b);
 }
 
-static _Atomic int calls, fails_at; /* of all threads of the store */
+static _Atomic int calls, fails_at; /* counts the calls of all threads of the store */
 
 static int is_failing(void) {
     int nth = atomic_fetch_add(&calls, 1) + 1;
@@ -200,7 +201,7 @@ static int directory_or_fail(void *context, const char *path) {
     return is_failing() ? -1 : rp_file_ops_system()->sync_directory(context, path);
 }
 
-/* From the n-th call on the disk does nothing, as for a process that is killed there: whatever n is, the next open has cut the log. */
+/* From the n-th call on the disk does nothing, as for a process that was killed there. For every n the next open must have cut the log. */
 static void an_open_that_dies_while_it_cuts_is_made_up_for(void) {
     rp_file_ops dying = *rp_file_ops_system();
     dying.open = open_or_fail, dying.write_at = write_or_fail, dying.clear = clear_or_fail, dying.sync_data = sync_or_fail;
@@ -241,7 +242,8 @@ static void an_open_that_dies_while_it_cuts_is_made_up_for(void) {
     CHECK(deaths > 8);
 }
 
-/* c was sent what nobody else has, and told that it is not confirmed: so it is in no queue, and goes without a new open. */
+/* c has messages that nobody else has, and knows that they are not confirmed. So they are in no queue, and can be cut while the store is
+ * open. */
 static void what_was_not_confirmed_is_cut_while_the_store_is_open(void) {
     node a, b, c;
     open_node(&a, 1, 1);
@@ -292,7 +294,7 @@ static void the_set_decides_what_is_acknowledged(void) {
     rp_ha_slave_row row;
     CHECK(row_of(&a, 2, &row) && row.has_caught_up && !row.is_in_set && row.caught_up_ms > 0);
     CHECK(row.caught_up_ms <= rp_clock_monotonic_ns(rp_clock_system()) / 1000000); /* and by no clock that can be set */
-    CHECK(rp_ha_master_propose(a.master, (int64_t[]){2}, 1) == RP_E_INVALID); /* without itself */
+    CHECK(rp_ha_master_propose(a.master, (int64_t[]){2}, 1) == RP_E_INVALID); /* the set lacks the master itself */
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){1, 2}, 2) == RP_OK);
     CHECK(wait_acked(&a.acked, end_of(&a))); /* both count before the controller has answered */
     append_to(&a, 5);
@@ -306,7 +308,7 @@ static void the_set_decides_what_is_acknowledged(void) {
     append_to(&a, 5);
     CHECK(rp_ha_master_confirm_offset(a.master) == before);
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){1}, 1) == RP_OK);
-    CHECK(told_offset(&a.acked) == -1); /* not before the controller has said so */
+    CHECK(told_offset(&a.acked) == -1); /* not before the controller has agreed */
     CHECK(rp_ha_master_confirm_offset(a.master) == before);
     CHECK(rp_ha_master_agree(a.master, (int64_t[]){1}, 1) == RP_OK);
     CHECK(told_offset(&a.acked) == INT64_MAX && rp_ha_master_confirm_offset(a.master) == end_of(&a));

@@ -117,8 +117,8 @@ static void hear_bytes_up_to(int fd, int64_t end) {
     }
 }
 
-/* The clock jumps while the master waits: so it looks to a process that was stopped. An ack that lay in the socket may be of a slave that
- * follows another by now. Once in a while the jump comes before the wait, and the ack is of now. */
+/* The clock jumps while the master waits, as for a process that was stopped. An ack that lay in the socket may come from a slave that
+ * follows another master by now. Now and then the jump comes before the wait, and the ack is new. */
 static void what_waited_for_a_master_that_stood_still_was_said_before(void) {
     static const rp_clock jumping = {jumping_ns, usual_wall_ms, NULL};
     enum { TRIES = 50, JUMP_MS = 3600000 };
@@ -209,7 +209,8 @@ static int listen_somewhere(char address[32]) {
     return fd;
 }
 
-/* Whatever a master says, right up to one byte, wrong behind it: nothing of what it had is lost, and the next true one is followed. */
+/* A false master's words are right up to some byte, and wrong after it. The slave must lose nothing that it had, and follow the next
+ * true master. */
 static void a_slave_survives_any_master(void) {
     node a, b;
     char address[32];
@@ -230,7 +231,8 @@ static void a_slave_survives_any_master(void) {
         int fd = accept(listener, NULL, NULL);
         CHECK(fd >= 0);
         hear(fd, hello, sizeof hello);
-        /* Of the handshake only what cannot be one: a true one that says the log ends earlier is to be obeyed. */
+        /* In the handshake only bytes that make it invalid are changed. A valid one that says the log ends earlier would have to be
+         * obeyed. */
         static const uint32_t places[] = {0, 4, 5, 8, 20, 24};
         uint32_t at = dice(2) ? places[dice(6)] : size + dice(RP_SWITCH_TRANSFER_SIZE - 8);
         bytes[at] ^= 0x80;
@@ -278,7 +280,7 @@ static void a_frame_that_does_not_continue_our_log_leaves_no_epoch(void) {
     close_node(&a);
 }
 
-/* One that leads no more must not have the newer epoch's bytes cut. */
+/* A master of an older epoch must not have bytes of the newer one cut. */
 static void an_older_master_is_not_followed(void) {
     node a, b;
     char address[32];

@@ -78,7 +78,7 @@ typedef struct splices {
     _Atomic int calls, refused;
 } splices;
 
-/* Every third finds the disk full, the others move a part of what there is. */
+/* Every third call finds the disk full; the others move only a part. */
 static int64_t moody_splice_at(void *context, int pipe_fd, int fd, size_t size, int64_t offset) {
     splices *counts = context;
     if (atomic_fetch_add(&counts->calls, 1) % 3 == 1) {
@@ -158,7 +158,7 @@ static void wait_queued(const pair *both, int64_t count) {
     }
 }
 
-/* No message comes after those that found no room in their queues, and the master goes away with nobody having read them. */
+/* Some messages found no room in their queues. No others come after them, nobody reads them, and the master goes away. */
 static void a_quiet_slave_queues_what_its_disk_refused(void) {
     rp_file_ops full = *rp_file_ops_system();
     full.open = open_or_full;
@@ -203,7 +203,7 @@ static void an_empty_slave_starts_with_the_masters_last_file(void) {
     CHECK(begin > 0);
     char told[64];
     snprintf(told, sizeof told, "from offset %lld on, where the last file begins", (long long)begin);
-    CHECK(lines_with(both.log, told) == 1); /* nobody else says that the slave is no whole copy */
+    CHECK(lines_with(both.log, told) == 1); /* this line alone says that the slave is no whole copy */
     check_equal(&both);
     close_pair(&both);
     rp_log_destroy(both.log);
@@ -252,7 +252,7 @@ static void a_master_without_descriptors_rests_and_accepts_later(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both.ha_master))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int64_t began_s = monotonic_s();
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0); /* whoever has just accepted the first one looks for another */
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0); /* the listener that accepted the first one tries to accept another */
     CHECK(connect((int)none.rlim_cur - 1, (struct sockaddr *)&address, sizeof address) == 0);
     int refused = 0;
     for (int i = 0; (refused = refused_accepts(&both)) == 0; i++) {
@@ -356,7 +356,7 @@ static void with_fewer_in_sync_fewer_will_do(void) {
     CHECK(wait_acked(&both.acked, end));
     CHECK(rp_ha_master_require(both.ha_master, 2, 0, max_of(&both.master) - end) == RP_OK && told_offset(&both.acked) == INT64_MAX);
     CHECK(rp_ha_master_require(both.ha_master, 2, 0, max_of(&both.master) - end + 1) == RP_OK && told_offset(&both.acked) == end);
-    append(&both, 1); /* nobody looks at how far it is behind before it speaks, as it does every few seconds */
+    append(&both, 1); /* how far it is behind is checked only when it reports, every few seconds */
     report(behind, end);
     CHECK(wait_acked(&both.acked, INT64_MAX));
     close(behind);
@@ -378,7 +378,7 @@ static void of_two_words_on_acks_the_last_is_the_newer(void) {
     append(&both, 5);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     pthread_mutex_lock(&both.acked.lock);
-    both.acked.hold = 1; /* nothing else is under way that would be told */
+    both.acked.hold = 1; /* no other callback is under way */
     pthread_mutex_unlock(&both.acked.lock);
     CHECK(pthread_create(&thread, NULL, require_one, both.ha_master) == 0);
     wait_holding(&both.acked);

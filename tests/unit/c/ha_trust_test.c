@@ -36,7 +36,7 @@ static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     close_slave(&both);
     close_master(&both);
-    both.flow_bytes_per_second = 100; /* so that the master sends little of what it has */
+    both.flow_bytes_per_second = 100; /* so slow that the master sends only a little of its log */
     open_master(&both);
     int64_t held = max_of(&both.master);
     append(&both, 100);
@@ -55,7 +55,7 @@ static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
     close_pair(&both);
 }
 
-/* Whose log has diverged asks for bytes as any other does: only by what it says of them is it told from a slave. */
+/* A broker whose log has diverged asks for bytes like any slave. Only the bytes that it reports give it away. */
 static void who_has_just_come_vouches_for_nothing_that_others_wait_for(void) {
     pair both;
     uint8_t heartbeat[RP_HA_HEADER_SIZE];
@@ -106,14 +106,14 @@ static void a_master_that_has_grown_anew_past_its_slave_is_not_followed(void) {
     CHECK(max_of(&both.master) > held);
     wait_last_error(&both, "differs from ours");
     wait_connects(&both, 4);
-    CHECK(lines_with(both.slave_log, "differs from ours") == 1); /* attempt after attempt */
+    CHECK(lines_with(both.slave_log, "differs from ours") == 1); /* one line, although it tries again and again */
     CHECK(max_of(&both.slave) == held);
     CHECK(told_offset(&both.acked) < max_of(&both.master));
     close_pair(&both);
     rp_log_destroy(both.slave_log);
 }
 
-/* Whoever looks whether the log is the master's asks about the new one, which has shown nothing yet. */
+/* The question whether the logs are the same now concerns the new master, which has sent nothing yet. */
 static void a_master_that_is_wanted_no_more_vouches_for_nothing(void) {
     pair both;
     char address[32];
@@ -158,8 +158,8 @@ static void nor_is_one_that_lost_the_end_of_its_log(void) {
     close_pair(&both);
 }
 
-/* A slave was made master, and the old one comes back with what it had not sent yet: that it waits to be told of must not look like being
- * in sync. */
+/* A slave was made master. The old master comes back with bytes that it had not sent. It waits to hear about these, and that must not
+ * look like being in sync. */
 static void a_slave_that_has_more_than_its_master_says_so_and_leaves(void) {
     pair both;
     open_pair_without_slave(&both);
@@ -187,7 +187,8 @@ static void append_body(rp_message_store *store, int32_t queue_id, char fill, ui
     CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
 }
 
-/* A producer that was not answered sends again, behind what others sent meanwhile: the message's end is the same, its place is not. */
+/* A producer without an answer sends its message again, behind those of others. So the log's last message is the same, but its place is
+ * not. */
 static void nor_one_whose_last_message_is_ours_behind_another_one(void) {
     pair both;
     open_pair_without_slave(&both);
@@ -307,7 +308,7 @@ static void who_leaves_without_a_word_is_not_told_of_as_a_slave(void) {
     close(slave);
     CHECK_AT_LAST(has_counted(&both, 1, 2));
     close_master(&both);
-    CHECK(slaves_told_of(&both) == 2); /* that it came, that it left */
+    CHECK(slaves_told_of(&both) == 2); /* once that it came, once that it left */
     fixture_remove(both.master.path);
     rp_log_destroy(both.log);
 }
@@ -338,7 +339,7 @@ static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
     close_pair(&both);
 }
 
-/* Whoever sets it so wants none. */
+/* Whoever sets the highest limit wants none. */
 static void the_highest_limit_of_the_flow_holds_nothing_back(void) {
     const rp_address nobody = {.size = 4};
     pair both;

@@ -56,9 +56,9 @@ static atomic_bool is_over;
 
 enum { REPLICATED = 400, HELD_NS = 6000000 };
 
-static const struct timespec GAP = {.tv_nsec = 100000}; /* the lock goes to whoever asks next, and that would be us again */
+static const struct timespec GAP = {.tv_nsec = 100000}; /* the lock goes to the next one that asks; without a gap that would be us again */
 
-/* The lock that both take is held most of the time: whoever waits for it has others go first. */
+/* Holds the append lock most of the time, so that the index and the slave's thread wait for it, and pass each other. */
 static void *hold_append_lock(void *context) {
     rp_commit_log *log = context;
     for (bool goes_on = true; goes_on;) {
@@ -73,7 +73,7 @@ static void *hold_append_lock(void *context) {
     return NULL;
 }
 
-/* A record's rest comes between two looks of the index: at where the log ends, and at where its last whole record does. */
+/* The rest of a record comes between two looks of the index: at the log's end, and at the end of its last whole record. */
 static void a_record_that_comes_in_pieces_is_in_the_index(void) {
     char paths[2][128];
     rp_message_store *stores[2];

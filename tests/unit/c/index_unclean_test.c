@@ -10,7 +10,7 @@
 
 #define START_MS 1700000000000LL
 #define HEADER_SIZE 40
-#define ONE_SLOT 1 /* so that every key is in the same chain */
+#define ONE_SLOT 1 /* one slot, so that all keys are in the same chain */
 
 static rp_file_ops counting_ops;
 static int directories_synced, directory_failures, fail_errno;
@@ -28,7 +28,7 @@ static int sync_directory(void *context, const char *path) {
 static int read_failures;
 
 static int64_t read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
-    if (read_failures > 0 && offset > 0) { /* not of the header */
+    if (read_failures > 0 && offset > 0) { /* reads of the header succeed */
         read_failures--;
         errno = EIO;
         return -1;
@@ -67,7 +67,7 @@ static void move_bytes(const char *directory, uint8_t *bytes, ssize_t size, int 
     CHECK(fd >= 0 && (is_put ? pwrite(fd, bytes, (size_t)size, 0) : pread(fd, bytes, (size_t)size, 0)) == size && close(fd) == 0);
 }
 
-/* The clock is set back behind the last sync: what is entered then is older than what was synced, and not on disk. */
+/* The clock is set back to before the last sync. Entries made then look older than those that were synced, but are not on disk. */
 static void a_clock_that_is_set_back_makes_nothing_safe(void) {
     char directory[512];
     fixture_directory(directory, sizeof directory);
@@ -83,7 +83,7 @@ static void a_clock_that_is_set_back_makes_nothing_safe(void) {
     fixture_remove(directory);
 }
 
-/* Of what came behind the sync the disk has the slots and not the header: the synced entries of those slots could not be found. */
+/* Of the entries after the sync the disk has the slots, but not the header. The synced entries of those slots could not be found. */
 static void slots_that_know_more_than_the_header_cost_the_file(void) {
     char directory[512];
     uint8_t header[HEADER_SIZE];
@@ -124,7 +124,7 @@ static void slots_that_cannot_be_read_cost_the_file(void) {
     fixture_remove(directory);
 }
 
-/* Of a file that was just made the disk has the length and nothing else: the index would begin at the log's start again. */
+/* The disk has only the length of a file that was just made. The index would begin again at the log's start. */
 static void a_file_without_entries_is_made_again(void) {
     char directory[512];
     uint8_t nothing[HEADER_SIZE + RP_INDEX_SLOT_SIZE] = {0};
@@ -144,7 +144,7 @@ static void a_file_without_entries_is_made_again(void) {
     fixture_remove(directory);
 }
 
-/* A name that a power cut takes would leave a gap: a sync that says what is safe has synced the directory. */
+/* A file name lost in a power cut would leave a gap. So a sync must sync the directory before it says what is safe. */
 static void names_of_new_files_are_synced(void) {
     char directory[512];
     fixture_directory(directory, sizeof directory);
@@ -177,7 +177,7 @@ static void read_checkpoint(const char *root, rp_checkpoint *checkpoint) {
     CHECK(rp_checkpoint_read(rp_file_ops_system(), path, checkpoint, NULL) == RP_OK && checkpoint->is_exact);
 }
 
-/* What is built again is not on disk yet, and a second unclean stop must not find that it was. */
+/* A rebuilt index is not on disk yet. After a second unclean stop it must not be taken for safe. */
 static void an_index_that_is_built_again_is_not_safe_at_once(void) {
     char path[512], command[700], mark[600];
     rp_message_store_options options;

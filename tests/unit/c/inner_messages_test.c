@@ -85,7 +85,7 @@ static void each_message_has_its_own_record(void) {
     comes(&record, BASE, 0, 0, 0);
 }
 
-/* As it is, but that nobody is told to take it apart. */
+/* Checks that the record comes as one message, without the flags by which a client takes a batch apart. */
 static void is_one_message(const rp_message *record, int64_t behind) {
     uint64_t size;
     rp_message message;
@@ -105,11 +105,12 @@ static void what_is_no_batch_or_a_damaged_one_is_one_message(void) {
     is_one_message(&record, BASE + 3);
     record = record_of(whole, RP_SYSFLAG_BATCH_MASK | RP_SYSFLAG_COMPRESSED, 3);
     is_one_message(&record, BASE + 3);
-    record = record_of(text("plain"), 0, 9); /* as RocketMQ stores one that is sent alone */
+    record = record_of(text("plain"), 0, 9); /* RocketMQ stores a message that is sent alone like this */
     is_one_message(&record, BASE + 1);
 }
 
-/* Who goes on where he left off does not walk over what he had. What stands there now is no message, and nobody looks. */
+/* A reader that goes on where it left off does not walk over the earlier messages again: the first one is spoilt here, and nobody
+ * notices. */
 static void a_batch_in_parts_is_walked_once(void) {
     places = (rp_inner_places){0};
     rp_message record = record_of(batch_of(40), RP_SYSFLAG_BATCH_MASK, 40);
@@ -118,9 +119,10 @@ static void a_batch_in_parts_is_walked_once(void) {
     rp_put_u32(first_size, UINT32_MAX);
     comes(&record, BASE + 10, 10, 10, 10);
     comes(&record, BASE + 20, MOST, 20, 20);
-    comes(&record, BASE + 10, 5, 10, 5); /* who gets them once more: an order consumer, whose time is over */
+    comes(&record, BASE + 10, 5, 10, 5); /* an orderly consumer whose time is over gets them once more */
     uint64_t size;
-    CHECK(rp_inner_messages(&places, &record, BASE + 16, 1, offsets, &size, NULL) == 1 && offsets[0] == BASE + 39); /* nobody was there */
+    CHECK(rp_inner_messages(&places, &record, BASE + 16, 1, offsets, &size, NULL) == 1 &&
+          offsets[0] == BASE + 39); /* no reader was there */
     record.body_crc++; /* another record in its place */
     CHECK(rp_inner_messages(&places, &record, BASE + 10, 1, offsets, &size, NULL) == 1 && offsets[0] == BASE + 39);
 }

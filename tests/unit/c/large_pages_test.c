@@ -71,7 +71,7 @@ static void messages_are_synced_and_found_again(void) {
     fixture_close(store);
 }
 
-/* A part of a page could be taken for all of it by who asks next. */
+/* Space for a part of a page could be taken for space for the whole page by the next request. */
 static int allocate_whole_pages(void *context, int fd, int64_t offset, int64_t size) {
     struct stat status;
     CHECK(fstat(fd, &status) == 0);

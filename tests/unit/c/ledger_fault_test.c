@@ -29,8 +29,8 @@ static int append_small(ledger *one) {
     return item.status;
 }
 
-/* The padding of a file is written, the record behind it is not: the end stays before the padding, a smaller record goes there, as its
- * followers have it, and whoever is elected can lead. */
+/* A file's padding is written, but the record behind it is not. The log then ends before the padding: a smaller record goes there,
+ * followers hold the same, and any of them can lead. */
 static void a_failure_at_the_end_of_a_file(void) {
     ledger one, follower;
     rp_error error;
@@ -84,8 +84,8 @@ static int sync_range_or_fail(void *context, int fd, void *address, int64_t offs
     return syncs_fail ? -1 : rp_file_ops_system()->sync_range(context, fd, address, offset, size);
 }
 
-/* What a cut has turned into zeros is in the log no more, though the disk did not take it: else a later leader would find the entries
- * behind the zeros to be its own, and count them. What was old is gone before anything is written there. */
+/* What a cut has turned into zeros is no longer in the log, even if the disk did not take the zeros. Otherwise a later leader would
+ * count the entries behind the zeros as its own. Old bytes are cleared before anything is written there. */
 static void a_cut_that_fails(int flush_mode) {
     ledger one, leader;
     rp_error error;
@@ -123,7 +123,7 @@ static void a_cut_that_fails(int flush_mode) {
     ledger_close(&leader);
 }
 
-/* The files of what was cut are gone where the log begins elsewhere: there is nothing to be cleared. */
+/* If the log begins elsewhere, the files of the cut entries are gone, and nothing has to be cleared. */
 static void a_cut_that_fails_and_another_begin(void) {
     ledger one, leader, later;
     rp_error error;
@@ -216,7 +216,7 @@ static void a_sync_during_which_its_files_go(void) {
     ledger_close(&leader);
 }
 
-/* An empty log begins with any entry, but for those whose place in the index no file has. */
+/* An empty log may begin with any entry, except one whose place is beyond all index files. */
 static void an_index_past_all_files_is_refused(void) {
     static const int64_t numbers[] = {INT64_MAX, INT64_MAX / 32, INT64_MAX / 32 - 1, RP_LEDGER_NUMBER_MAX + 1, RP_LEDGER_NUMBER_MAX};
     ledger leader, one;

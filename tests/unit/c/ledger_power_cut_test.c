@@ -84,8 +84,8 @@ static void entries_survive_power_cuts(uint64_t seed, int flush_mode) {
     fixture_remove(base);
 }
 
-/* A store that a call of its file layer fails in, once: every order is done or says why not, and what was on disk is there afterwards. How
- * many calls there were. */
+/* Runs a store in which one file call fails. Every order must be done or say why not, and what was on disk must be there afterwards.
+ * Returns the number of calls. */
 static int64_t work_with_a_fault(int64_t fail_at, int fail_errno, int flush_mode) {
     char base[100], live[120];
     ledger one = {0};

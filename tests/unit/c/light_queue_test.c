@@ -180,7 +180,7 @@ static void names_and_counts_are_bounded(void) {
     fixture_remove(path);
 }
 
-/* What a record says of its offsets may grow while it waits for the lock: past the format's limit it is refused. */
+/* The offsets that a record lists may get longer while it waits for the lock. Past the format's limit it is refused. */
 static void properties_have_room_for_the_offsets(void) {
     char path[512];
     static char properties[RP_PROPERTIES_SIZE_MAX + 1];
@@ -257,7 +257,7 @@ static void a_slave_has_them_and_wakes_who_waits(void) {
     fixture_remove(path);
 }
 
-/* A record whose light queue finds no memory at a slave is tried again: it is never taken for done without its entry. */
+/* If a slave has no memory for a record's light queue, the record is tried again. It must never count as done without its entry. */
 static void no_entry_is_lost_for_want_of_memory(void) {
     char path[512];
     rp_message_store_options options;
@@ -306,7 +306,7 @@ static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
     lead(log);
     for (int64_t first = 0; first < MESSAGES; first += 3) {
         append_batch(store, first);
-        if (first == MESSAGES / 2) { /* led again: what is not confirmed has its places from the log */
+        if (first == MESSAGES / 2) { /* a new lead: messages that are not confirmed get their places from the log */
             check_queue(store, "%LMQ%a", 0);
             lead(log);
         }

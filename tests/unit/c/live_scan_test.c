@@ -100,7 +100,7 @@ static void nor_are_they_where_there_is_no_space_for_holes(void) {
     is_full = false;
 }
 
-/* Of a file that has grown since, too: only what it had is mapped. */
+/* Even if the file has grown since, only what it had when the scan began is mapped. */
 static void what_was_appended_since_is_not_mapped(void) {
     char directory[300], name[600];
     rp_log_scan *scan;
@@ -123,7 +123,7 @@ static void what_was_appended_since_is_not_mapped(void) {
     fixture_remove(directory);
 }
 
-/* Of whoever checks one pass behind the other: a record's entry is looked for when its queue has been looked at before. */
+/* For a checker that makes one pass after the other: it looks for a record's entry in a queue that it has looked at before. */
 static void look_at_a_row_while_it_grows(void) {
     char directory[300], name[600];
     rp_file_row *row;

@@ -21,7 +21,7 @@ typedef struct odd_disk {
 static int64_t odd_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
     odd_disk *disk = context;
     int64_t count = rp_file_ops_system()->write_at(NULL, fd, source, size < disk->piece ? size : disk->piece, offset);
-    bool is_record = size > 4 && ((const uint8_t *)source)[4] != 0; /* by its magic, else zeros made ahead */
+    bool is_record = size > 4 && ((const uint8_t *)source)[4] != 0; /* known by its magic; otherwise zeros made ahead */
     if (is_record && (offset + count) % PAGE != 0) {
         atomic_fetch_add(&disk->ragged, 1);
         atomic_store(&disk->ragged_end, offset + count);

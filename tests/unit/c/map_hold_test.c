@@ -64,7 +64,7 @@ static void a_store_is_left_where_the_disk_gives_no_more(void) {
     }
 }
 
-/* What is behind the bytes that were named is nobody's. */
+/* Bytes beyond the named ones are not held: a fault there is not caught. */
 static void a_store_beside_what_was_named_ends_the_process(void) {
     pid_t child = fork();
     if (child == 0) {

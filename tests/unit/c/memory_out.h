@@ -33,7 +33,7 @@ void *__libc_realloc(void *old, size_t size);
 static bool is_counted(void) {
     char name[16] = "";
     const char *prefix = atomic_load(&counted_threads);
-    if (counts_here != 0 || prefix == NULL || gettid() == getpid()) /* the first thread has the program's name */
+    if (counts_here != 0 || prefix == NULL || gettid() == getpid()) /* the first thread's name is the program's */
         return counts_here != 0;
     return prctl(PR_GET_NAME, name) == 0 && strncmp(name, prefix, strlen(prefix)) == 0;
 }

@@ -171,7 +171,7 @@ static void a_shorter_pause_between_flushes_holds_at_once(void) {
     fixture_remove(path);
 }
 
-/* Sends that are one-way, or say WAIT=false, and what is delivered late: nobody asks for its sync. */
+/* Nobody requests a sync for one-way sends, for sends with WAIT=false and for delayed deliveries. */
 static void what_nobody_waits_for_is_synced_soon_all_the_same(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -251,7 +251,8 @@ static void request_flush_of_all(const ledger *one) {
     CHECK(rp_commit_log_flushed_offset(ledger_log(one)) == ledger_ends(one).end_offset);
 }
 
-/* A former leader's: what was requested and then cut never comes to the disk; what comes in its place is synced when it is requested. */
+/* A former leader requested a sync of bytes that were then cut. They never reach the disk, but what comes in their place is synced on
+ * request. */
 static void a_cut_leaves_no_request_that_is_never_met(void) {
     ledger one;
     rp_error error;

@@ -49,7 +49,7 @@ static void the_sync_is_made_up_for(int32_t flush_mode, int refused) {
     CHECK((rc == RP_E_BUSY || rc == RP_E_TIMEOUT) && rp_message_store_writable(store, NULL) == RP_OK);
     CHECK(fixture_append(store, queue, count) == RP_OK);
     atomic_store(&refusal, 0);
-    CHECK_AT_LAST(flushed(store) >= end); /* nobody asks: the flusher does it by itself, though less than the least pages may be left */
+    CHECK_AT_LAST(flushed(store) >= end); /* the flusher syncs unasked, even if less than its least pages are left */
     CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
     fixture_close(store); /* the queues too */
     store = fixture_open(&options);

@@ -119,7 +119,7 @@ static void open_slow(const rp_server *server, int listener, int slow, int *clie
     }
 }
 
-/* Who is held back, for memory too, goes on whenever that is over. */
+/* An end that was held back, also for memory, goes on as soon as there is room. */
 static void much_goes_both_ways(int slow) {
     static uint8_t heard[65536];
     int clients[SLOW_MAX], fars[SLOW_MAX];

@@ -68,12 +68,12 @@ static void a_pop_is_answered_once_another_master_has_its_checkpoint(void) {
     pop.max_messages = 2;
     int32_t opaque = client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
     uint64_t id = next(&fx, "ck");
-    CHECK(client_pop(&other, &pop).code == TIMEOUT); /* the queue is the first one's */
+    CHECK(client_pop(&other, &pop).code == TIMEOUT); /* the first pop has the queue */
     CHECK(offset_of(&fx, 0) <= 0 && nothing_is_handed_over(&fx));
     rp_broker_settle_escaping(fx.broker, id, RP_OK);
     rp_command response = answer_of(&c, opaque);
     CHECK(response.code == SUCCESS && messages_in(response.body) == 2 && offset_of(&fx, 0) == 2);
-    pop.poll_ms = WAIT_MS; /* it waits for the queue that is on its way, and is not told */
+    pop.poll_ms = WAIT_MS; /* this pop waits for the queue too, and nobody wakes it */
     opaque = client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
     id = next(&fx, "ck");
     int32_t waiting = client_send_pop(&other, RP_CODE_POP_MESSAGE, &pop);
@@ -135,7 +135,7 @@ static void a_consumer_may_leave_meanwhile(void) {
     CHECK(client_pop(&c, &pop).code == TIMEOUT);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 0, 0) == RP_OK);
     client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
-    (void)next(&fx, "ck"); /* on its way as the broker is closed */
+    (void)next(&fx, "ck"); /* this record is on its way when the broker is closed */
     close_pop(&fx, &c);
 }
 
@@ -165,10 +165,10 @@ static void acks_go_where_checkpoints_go(void) {
     handle_of(&response, 0, 0, handle);
     opaque = send_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, handle);
     rp_broker_settle_escaping(fx.broker, next(&fx, "ck"), RP_OK);
-    rp_broker_settle_escaping(fx.broker, next(&fx, "ack"), RP_E_NETWORK); /* it comes twice, but the new time counts */
+    rp_broker_settle_escaping(fx.broker, next(&fx, "ack"), RP_E_NETWORK); /* the message will come twice, but the new time counts */
     response = answer_of(&c, opaque);
     CHECK(response.code == SUCCESS && field_number(&response, "invisibleTime") == 30000);
-    opaque = send_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, "0 1 60000 0 0 another 0 0"); /* nobody would have its message */
+    opaque = send_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, "0 1 60000 0 0 another 0 0"); /* otherwise nobody would get its message again */
     rp_broker_settle_escaping(fx.broker, next(&fx, "ck"), RP_OK);
     rp_broker_settle_escaping(fx.broker, next(&fx, "ack"), RP_OK);
     CHECK(answer_of(&c, opaque).code == SUCCESS);
@@ -195,7 +195,7 @@ static void acks_go_where_checkpoints_go(void) {
     close_acting(&fx, &c);
 }
 
-/* What is out is known here alone, and the offset moves with its acks. */
+/* Only this broker knows which messages are out, and it moves the offset when they are acked. */
 static void order_consumers_need_no_other_master(void) {
     fixture fx;
     client c = open_acting(&fx, 2);

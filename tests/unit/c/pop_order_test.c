@@ -44,7 +44,7 @@ static void the_same_attempt_is_not_blocked_and_not_counted(void) {
     pop(&order, text("one"), 1, 2, (const int32_t[]){0, 0});
     pop(&order, text("two"), 1, 2, (const int32_t[]){1, 1});
     pop(&order, nobody, 1, 2, (const int32_t[]){2, 2});
-    CHECK(rp_pop_order_blocked_until(&order, text(""), LONG_MS, POPPED_MS) != 0); /* it had none */
+    CHECK(rp_pop_order_blocked_until(&order, text(""), LONG_MS, POPPED_MS) != 0); /* the pop before had no attempt id */
 }
 
 static void a_suspended_pop_was_none(void) {
@@ -91,7 +91,7 @@ static void the_offset_waits_for_the_first_that_is_not_acked(void) {
     CHECK(rp_pop_order_change(&order, 2, POPPED_MS, POPPED_MS + 1) == 1);
     CHECK(blocked_until(&order, POPPED_MS) == POPPED_MS + 1 && blocked_until(&order, POPPED_MS + 1) == 0); /* shorter */
     pop(&order, nobody, 2, 3, (const int32_t[]){1, 1, 0});
-    CHECK(blocked_until(&order, POPPED_MS + 1) == POPPED_MS + LONG_MS); /* what was changed, was so in the pop before */
+    CHECK(blocked_until(&order, POPPED_MS + 1) == POPPED_MS + LONG_MS); /* the change applied only to the pop before */
     CHECK(rp_pop_order_ack(&order, 4, POPPED_MS) == 2 && rp_pop_order_ack(&order, 3, POPPED_MS) == 2);
     CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 5 && blocked_until(&order, POPPED_MS) == 0);
 }

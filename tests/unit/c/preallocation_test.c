@@ -56,7 +56,7 @@ static void an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there(
     disk.ops.unlink = slow_unlink;
     rp_message_store_options options;
     fixture_options(&options, path);
-    options.flush_mode = RP_FLUSH_SYNC; /* then the zeros are synced */
+    options.flush_mode = RP_FLUSH_SYNC; /* from then on the zeros are synced */
     options.file_ops = &disk.ops;
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
@@ -119,7 +119,8 @@ static void a_full_disk_is_told_once_though_what_is_left_is_used_up(void) {
     fixture_remove(path);
 }
 
-/* What was cut off would be zeros in a file that looks whole: it stays as short as it was made, whoever asks for space in it. */
+/* A file that was cut short stays short when space in it is requested. Made longer, it would look whole, with zeros in place of the lost
+ * bytes. */
 static void a_file_that_was_cut_short_is_not_made_longer_again(void) {
     for (int32_t mode = RP_READY_FOR_ASYNC; mode <= RP_READY_FOR_SYNC; mode++) {
         char path[512], file[600];
@@ -175,7 +176,7 @@ static void a_queues_file_that_was_cut_short_is_not_either(void) {
     fixture_remove(path);
 }
 
-/* Whoever syncs for a crowd makes the zeros as well; a full disk is the appender's to tell its clients. */
+/* A sync for many waiters makes zeros as well. It is left to the appender to report a full disk to clients. */
 static void who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full(void) {
     enum { MEGABYTE = 1 << 20 };
     for (int32_t mode = RP_READY_FOR_ASYNC; mode <= RP_READY_FOR_SYNC; mode++) {
@@ -202,7 +203,7 @@ static void who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full(void) {
         rp_preallocation_advise(ahead, MEGABYTE + 1);
         atomic_store(&is_full, 1);
         rp_preallocation_step(ahead);
-        rp_preallocation_advise(ahead, 2 * MEGABYTE); /* into its second file, whose next blocks there are none for */
+        rp_preallocation_advise(ahead, 2 * MEGABYTE); /* the lead reaches into the second file, for which there is no space */
         rp_preallocation_step(ahead);
         rp_preallocation_step(ahead);
         CHECK(rp_preallocation_ready_end(ahead) == (mode == RP_READY_FOR_SYNC ? 4 * MEGABYTE : 0));
@@ -217,7 +218,7 @@ static void who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full(void) {
     }
 }
 
-/* What the file system was asked for last, and what was asked while the thread had yet to fill its lead. */
+/* What the file system was asked for last, and what it was asked while the lead was not full yet. */
 typedef struct noted_disk {
     rp_file_ops ops;
     _Atomic int64_t allocated_end, written_end, written_before;
@@ -263,7 +264,7 @@ static int64_t end_of_the_next_space(uint64_t file_size) {
     return disk.allocated_end;
 }
 
-/* A file system may take long to find space, and nobody can write to the file meanwhile. A file that gets longer than it is set to be is
+/* A file system may take long to find space, and the file cannot be written meanwhile. And a file that gets longer than its set size is
  * refused by the next start. */
 static void the_next_space_is_asked_for_while_the_lead_is_full(void) {
     enum { ASKED_AT_ONCE = 64 << 20, ODD = ASKED_AT_ONCE + 100 /* its last page is no whole one */ };
@@ -325,7 +326,7 @@ static int allocate_or_pretend(void *context, int fd, int64_t offset, int64_t si
     return disk->can_allocate ? rp_file_ops_system()->allocate(NULL, fd, offset, size) : 1;
 }
 
-/* Zeros ahead save a sync the journal's commit, and are as many bytes again for the disk. */
+/* Zeros written ahead save each sync a commit of the journal, but double the bytes that the disk has to write. */
 static void zeros_are_written_where_they_save_the_disk_more_than_they_cost(void) {
     enum { MIB = 1 << 20, SMALL = 100 * 1024, LARGE = MIB };
     static const struct {
@@ -360,7 +361,7 @@ static void zeros_are_written_where_they_save_the_disk_more_than_they_cost(void)
         for (int syncs = 0; syncs < 32; syncs++)
             rp_preallocation_count_sync(ahead, SMALL);
         CHECK(rp_preallocation_require(ahead, 5 * MIB, &error) == RP_OK);
-        CHECK(disk.zeroed == (cases[i].has_zeros ? 5 * MIB : MIB)); /* they are of use again */
+        CHECK(disk.zeroed == (cases[i].has_zeros ? 5 * MIB : MIB)); /* zeros are useful again */
         rp_preallocation_close(ahead);
         rp_mapped_file_queue_destroy(row);
         fixture_remove(path);

@@ -22,7 +22,7 @@ typedef struct deletion {
 
 static deletion once;
 
-/* What a deletion does whose own first sync was before the one that is under way: for another one it would wait. */
+/* Does what a deletion does after its own first sync, which would wait for the sync that is under way here. */
 static void clear_queue(void) {
     char path[CUT_PATH];
     cut_join(path, once.root, "consumequeue/Again/0");

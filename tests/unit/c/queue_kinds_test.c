@@ -41,7 +41,7 @@ static rp_consume_queue *make_again(const pair *both, int is_batch) {
     return queue;
 }
 
-/* messages 0: as it is sent alone. */
+/* messages 0: a message that is sent alone. */
 static void append(const pair *both, rp_consume_queue *queue, int32_t messages) {
     rp_append_item item = {.queue = queue,
                            .born_timestamp_ms = 1700000000000,

@@ -106,8 +106,8 @@ static void a_killed_recovery_loses_nothing(const char *base, const char *image,
     fixture_remove(damaged);
 }
 
-/* Of a killed broker, or a copy of a running one, somebody removed the abort file; a power cut had taken the last entries of one queue,
- * while the other one's, which are younger, are there. */
+/* Somebody removed the abort file of a killed broker, or of a copy of a running one. A power cut had taken the last entries of one
+ * queue, but not the younger ones of the other. */
 static void a_removed_abort_mark_hides_no_lost_entry(const char *base) {
     char root[512], image[512], path[1024];
     snprintf(root, sizeof root, "%s/two", base);

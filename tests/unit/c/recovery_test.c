@@ -194,7 +194,7 @@ static void all_but_one_is_there(const rp_message_store_options *options, int64_
     fixture_close(store);
 }
 
-/* What was synced before cannot be a torn end: a pass over it goes on behind the damage. */
+/* Damage in synced bytes cannot be a torn end. So a recovery goes on behind it. */
 static void damage_below_what_was_synced_costs_one_message(rp_message_store_options *options, int64_t end) {
     char checkpoint[600], path[600];
     flip_a_bit(options, end);
@@ -249,7 +249,7 @@ static int errors_of_an_open(const rp_message_store_options *options) {
     return errors;
 }
 
-/* Somebody restored an older copy, or lost the last file: the store opens without what is not there, and says so once. */
+/* Somebody restored an older copy, or lost the last file. The store opens without the missing part, and says so once. */
 static void a_log_that_ends_before_what_was_synced_is_told(const rp_message_store_options *options, int64_t end) {
     char path[600], kept[600];
     CHECK(errors_of_an_open(options) == 0);
@@ -264,7 +264,7 @@ static void a_log_that_ends_before_what_was_synced_is_told(const rp_message_stor
     CHECK(rename(kept, path) == 0);
 }
 
-/* Nothing says what was synced: the damaged record and what is behind it is gone, all before it is there. */
+/* Without a checkpoint nothing says what was synced. So the log ends before the damaged record. */
 static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_message_store_options *options, int64_t end) {
     int64_t damaged = flip_a_bit(options, end);
     make_unclean(options->root_path);
@@ -282,8 +282,7 @@ static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_mess
     fixture_close(store);
 }
 
-/* What a slave has got behind the first bytes that are not a record is the master's to send again, though all of it is on the slave's
- * disk. */
+/* A slave's log is cut at the first bytes that are not a record, even if later ones are on its disk. The master sends them again. */
 static void a_slave_is_cut_where_its_master_sent_no_record(void) {
     char master_path[400], slave_path[400];
     rp_message_store_options options;
@@ -413,8 +412,8 @@ static void write_to(const char *path, const char *text) {
     CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* The log ends in its second file, as it is damaged there: what the third one holds is somebody's to look at, and so is what was set aside
- * there before. */
+/* The log ends at damage in its second file. The third file is set aside for somebody to look at, and must not replace what was set
+ * aside before. */
 static void a_file_that_cannot_be_looked_at_is_set_aside(int has_own_disk) {
     char root[512], path[700], aside[700];
     fixture_directory(root, sizeof root);

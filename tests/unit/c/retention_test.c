@@ -184,7 +184,8 @@ static void the_idle_queue_goes_on_where_it_was(const rp_message_store_options *
     fixture_close(store);
 }
 
-/* The log says nothing of it any more. Consumers have come to its end: begun at 0 again, it would hide its next messages from them. */
+/* The log has no message of the queue any more. Consumers have reached its end. If it began at 0 again, they would miss its next
+ * messages. */
 static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are_built_again(void) {
     char path[512], damaged[600];
     enum { IDLE = 70, BUSY = 800 };
@@ -199,7 +200,7 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
     fixture_close(store);
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     snprintf(damaged, sizeof damaged, "%s/consumequeue/Busy/0/%020d", path, 15 * FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE);
-    CHECK(truncate(damaged, 100) == 0); /* so all of them are built again */
+    CHECK(truncate(damaged, 100) == 0); /* so that all queues are rebuilt */
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
     options.rebuild_queues = 1;
@@ -212,7 +213,7 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
     fixture_remove(path);
 }
 
-/* Its last message was the last of a file: what retention leaves is the next file, which nobody has written to. */
+/* The queue's last message filled a file. Retention leaves only the next file, which has no entry yet. */
 static void a_queue_that_ended_with_a_file_keeps_its_offset(int was_killed) {
     char path[512], next[600], mark[600];
     enum { IDLE = FIXTURE_QUEUE_FILE_ENTRIES, BUSY = 800 };
@@ -279,7 +280,8 @@ static int cut_and_count(void *context, int fd, int64_t size) {
     return ftruncate(fd, size);
 }
 
-/* A query on the store's files, a copy of them: by another process mostly, which the kernel tells apart no more than another descriptor. */
+/* The file is also open elsewhere, as by a query or a copy. That is mostly another process; to the kernel another descriptor is the
+ * same. */
 static void a_file_that_another_process_reads_is_not_cut_below_it(void) {
     for (int is_read = 0; is_read < 2; is_read++) {
         char path[512], first[600];
@@ -291,7 +293,7 @@ static void a_file_that_another_process_reads_is_not_cut_below_it(void) {
         ops.truncate = cut_and_count;
         rp_message_store *store = open_with_long_file(path, &ops);
         int fd = is_read ? open(first, O_RDONLY) : -1;
-        int before = atomic_load(&cuts); /* files are made by it too */
+        int before = atomic_load(&cuts); /* that thread makes files too */
         CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && reclaims_to(store, 0));
         struct stat status;
         CHECK(atomic_load(&cuts) - before == !is_read);
@@ -301,7 +303,7 @@ static void a_file_that_another_process_reads_is_not_cut_below_it(void) {
     }
 }
 
-/* sendfile has returned, so nobody has the file pinned: but what it sent is still in the file's pages, which wait for the network. */
+/* sendfile has returned, so nobody pins the file. But the bytes are still in the file's pages, waiting for the network. */
 static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
     char path[512];
     static uint8_t before[SENT_BYTES], after[SENT_BYTES];

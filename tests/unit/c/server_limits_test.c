@@ -352,7 +352,7 @@ static void a_server_without_descriptors_says_so(void) {
     CHECK(status == RP_OK && refusals > 6);
 }
 
-/* The third; the second too where the first was still growing, and is the one that goes on. */
+/* True when the third waits, or the second, if the first was still growing and is the one that may go on. */
 static int somebody_waits(struct harness *harness) { return atomic_load(&harness->server->starved) >= 1; }
 
 static int holds_half_of_the_bound(struct harness *harness) {

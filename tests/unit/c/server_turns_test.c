@@ -242,7 +242,7 @@ static int has_left_for_ten(struct harness *harness) { return atomic_load(&harne
 static int came_back_from_ten(struct harness *harness) { return atomic_load(&harness->came_back) == 10; }
 static int has_left_for_thirty(struct harness *harness) { return atomic_load(&harness->left_for) == 30; }
 
-/* A server whose reactor's thread is away, for ten; *fd: the connection that sent it. */
+/* Starts a server and sends its reactor's thread away with the argument 10. *fd: the connection that did. */
 static struct harness *start_and_leave(int *fd) {
     rp_server_options options = one_reactor();
     struct harness *harness = harness_start(&options);
@@ -256,16 +256,16 @@ static struct harness *start_and_leave(int *fd) {
 static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
     int fd;
     struct harness *harness = start_and_leave(&fd);
-    int newcomer = dial(harness); /* the listener is the reactor's too */
+    int newcomer = dial(harness); /* the stand-in also accepts connections */
     expect_echo(newcomer, 11);
     expect_echo(fd, 12);
-    ask(fd, CODE_LEAVE, 13); /* there is nobody else */
+    ask(fd, CODE_LEAVE, 13); /* refused: there is no second stand-in */
     expect_response(fd, -RP_E_BUSY, 13, NULL);
     atomic_store(&harness->may_return, 1);
     CHECK(becomes_true(harness, came_back_from_ten));
     int64_t until = now_ms() + WAIT_MS;
     int status;
-    do { /* it has come back, but may not have said so yet */
+    do { /* the thread is back, but the reactor may not know yet */
         CHECK(now_ms() < until);
         rp_arena *arena = rp_arena_create(4096, 1 << 20);
         rp_command response;

@@ -103,7 +103,7 @@ static int said(const fixture *fx, const char *words) {
     return found;
 }
 
-/* What was found at the start was what the stop had left. */
+/* Stops and starts, and checks that the start finds what the stop has left. */
 static void stop_and_start(fixture *fx) {
     (void)said(fx, "");
     fixture_close(fx->store);
@@ -195,7 +195,7 @@ static void a_refused_record_is_gone_when_another_is_master(void) {
     end(&fx);
 }
 
-/* The first entry of two queues is written, the second finds no space, nor does what takes the first back: nothing of it counts. */
+/* The entry in the first of two queues is written. The second finds no space, and neither does undoing the first. Neither entry counts. */
 static void an_entry_that_cannot_be_taken_back_is_none(bool is_cleared_by_the_next) {
     fixture fx = start(RP_FLUSH_ASYNC);
     char room[4096];
@@ -242,7 +242,7 @@ static void a_cut_that_finds_no_space_changes_nothing(void) {
     end(&fx);
 }
 
-/* A record that was to begin the next file, and was refused: what is cleared of that once is not cleared again. */
+/* A record that would begin the next file was refused. What is cleared of it once is not cleared again. */
 static void the_rest_of_a_file_is_cleared_once(void) {
     fixture fx = start(RP_FLUSH_ASYNC);
     static char body[40 * 1024];
@@ -254,7 +254,7 @@ static void the_rest_of_a_file_is_cleared_once(void) {
     is_full = 1;
     CHECK(rp_commit_log_append(fx.log, &again, 1) == 0 && again.status == RP_E_DISK_FULL);
     CHECK(fx.log->position == log_end && fx.log->staging.torn_begin == FIXTURE_LOG_FILE_SIZE);
-    take_space_from(0); /* writes find none still, and none is needed for smaller records before it */
+    take_space_from(0); /* writes still find no space, but smaller records before it need none */
     for (int i = 5; i < 8; i++) {
         CHECK(fixture_append(fx.store, fx.first, i) == RP_OK);
     }

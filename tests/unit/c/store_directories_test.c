@@ -85,7 +85,7 @@ static void refuses_to_start_without(const rp_message_store_options *options, co
     fixture_close(store);
 }
 
-/* Where its bytes end, and where the next file begins, are numbers that there are not. */
+/* The file's end, and the next file's name, would be numbers beyond all offsets. */
 static void a_file_named_by_an_offset_that_no_store_reaches_is_refused(void) {
     static const int64_t bases[] = {INT64_MAX / 4096 * 4096, INT64_C(1) << 62};
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
@@ -103,13 +103,13 @@ static void a_file_named_by_an_offset_that_no_store_reaches_is_refused(void) {
         CHECK(rp_mapped_file_queue_end(row) == 0);
         rp_mapped_file_queue_destroy(row);
         rp_log_scan *scan = NULL;
-        if (bases[i] > INT64_MAX - 4096) /* what is read from outside may lie up to the last of all offsets */
+        if (bases[i] > INT64_MAX - 4096) /* a tool may read files up to the highest offset */
             CHECK(rp_log_scan_open(file, INT64_MIN, INT64_MAX, 1, &scan, &error) == RP_E_CORRUPT && strcmp(error.file, file) == 0);
         fixture_remove(path);
     }
 }
 
-/* A file that is not listed would cost what it keeps. */
+/* A file that is missing from the list would cost the messages in it. */
 static void a_compacted_queue_is_not_opened_by_half(void) {
     static kept_messages kept;
     char path[400], files[600];

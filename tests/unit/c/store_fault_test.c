@@ -69,14 +69,14 @@ static void nothing_is_lost(const char *path, const outcome *seen, bool has_shor
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "Fault", 0);
     int64_t max = rp_consume_queue_max_offset(queue);
-    /* One whose write broke off near its end may be there: the body's CRC does not cover the properties, and its producer was told that
-     * something failed, not that nothing was stored. */
+    /* A record whose write broke off near its end may be there, because the body's CRC does not cover the properties. Its producer was
+     * told that something failed, not that nothing was stored. */
     CHECK(max >= seen->acknowledged && max <= seen->appended + has_short_writes);
     for (int64_t i = 0; i < max; i++) {
         CHECK(fixture_check(store, queue, i) == 0);
     }
     CHECK(fixture_append(store, queue, max) == RP_OK && fixture_check(store, queue, max) == 0);
-    /* Whatever became of index files, the index is built again; a record that broke off has lost its key with its properties. */
+    /* Index files may have been lost, but the index is rebuilt. A record that broke off has lost its key together with its properties. */
     int64_t found = fixture_found_by_key(store, "Fault");
     CHECK(found == max + 1 || (has_short_writes && found == max));
     fixture_close(store);
@@ -138,8 +138,8 @@ static void a_close_says_what_did_not_reach_the_disk(bool is_known_before) {
     fixture_remove(path);
 }
 
-/* A page that the kernel could not write, of which it tells each opening of the file once. The zeros' thread hears of it while the records'
- * sync is under way, and before that has its answer. */
+/* The kernel could not write a page, and tells each descriptor of the file once. The thread that makes zeros hears of it while the sync
+ * of the records is under way, before that has its answer. */
 static struct lost_page {
     pthread_mutex_t lock;
     pthread_cond_t changed;

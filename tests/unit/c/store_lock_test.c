@@ -40,7 +40,7 @@ static int rocketmq_takes(void) {
     return taken;
 }
 
-/* What `ask` says in another process. */
+/* Runs `ask` in another process, and returns what it says. */
 static int elsewhere(int (*ask)(int), int argument) {
     pid_t child = fork();
     if (child == 0)

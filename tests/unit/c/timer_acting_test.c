@@ -94,7 +94,7 @@ static void one_that_others_refuse_holds_no_slot_up(void) {
     ended(&fx, &c);
 }
 
-/* The wheel has gone round, and its place for the time of what is set aside is that of others. */
+/* The wheel has gone round: the slot of the messages that are set aside belongs to another time now. */
 static void what_is_set_aside_for_longer_than_the_wheel_holds_waits_on(void) {
     static int64_t offsets[RP_TIMERS_ASIDE_MAX];
     fixture fx;

@@ -78,7 +78,7 @@ static void what_was_taken_back_is_delivered_again(void) {
     CHECK(end_of(&fx, "T", 0) == 1);
     wait_read(&fx, turned_wall_ms(NULL) - MINUTE);
     timers_stop(&fx);
-    CHECK(ends_of(&fx).end_index == 3); /* once */
+    CHECK(ends_of(&fx).end_index == 3); /* delivered once */
     ended(&fx, &c);
 }
 
@@ -95,7 +95,7 @@ static void *recall_one(void *context) {
     return NULL;
 }
 
-/* Whoever recalls a message is told so once no other leader can take that back: else it would come after all. */
+/* A recall is answered only when no other leader can take it back; otherwise the message might come after all. */
 static void a_recall_waits_for_its_commit(void) {
     fixture fx;
     pthread_t thread;
@@ -113,7 +113,7 @@ static void a_recall_waits_for_its_commit(void) {
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     lead(&fx, 2);
-    commit_all(&fx); /* by another leadership */
+    commit_all(&fx); /* under another leadership */
     pthread_join(thread, NULL);
     CHECK(self.status == RP_E_READ_ONLY && self.end == -1);
     fx.settings.slave_timeout_ms = 10;

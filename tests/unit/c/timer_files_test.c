@@ -18,7 +18,7 @@ static void begin(char *directory, rp_timer_files_options *options) {
     timer_options(options, directory, lines);
 }
 
-/* Entered, flushed, stopped. */
+/* Makes files with that many messages: entered, flushed, closed. */
 static void make(const rp_timer_files_options *options, int64_t messages, int is_clean) {
     rp_timer_files *files = timer_open(options);
     timer_enter(files, 0, messages, SPREAD);
@@ -26,7 +26,7 @@ static void make(const rp_timer_files_options *options, int64_t messages, int is
     rp_timer_files_close(files);
 }
 
-/* Opens, says what is there, goes on, and looks again after another start. */
+/* Opens the files, checks their state and messages, enters 100 more, and checks again after another start. */
 static void goes_on(const rp_timer_files_options *options, int state, int64_t messages) {
     rp_timer_record last;
     rp_timer_files *files = timer_open(options);
@@ -108,31 +108,30 @@ static void test_killed_between_the_parts_of_a_flush(void) {
     }
 }
 
+enum { GONE, CUT_SHORT, ODD_SLOT, EMPTY, BEHIND_THE_LOG, EARLIER_RECORD, OLDER, WAYS_TO_SPOIL };
+
 static void spoil_wheel(const char *directory, int how) {
     static const uint8_t odd[RP_TIMING_WHEEL_SLOT_SIZE] = {0x7f, 1, 2, 3};
     int64_t slot = TIMER_NOW / 1000 % RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE;
-    uint8_t far[8];
-    rp_put_u64(far, (uint64_t)1 << 40);
+    uint8_t position[8];
     switch (how) {
-    case 0:
+    case GONE:
         remove_file(directory, "timerwheel");
         break;
-    case 1:
+    case CUT_SHORT:
         timer_spoil(directory, "timerwheel", NULL, 1234, 0);
         break;
-    case 2:
+    case ODD_SLOT:
         timer_spoil(directory, "timerwheel", odd, sizeof odd, slot + RP_TIMING_WHEEL_SLOT_SIZE);
         break;
-    case 3: /* as long as it has to be, and empty */
+    case EMPTY: /* all zeros, in its right length */
         timer_spoil(directory, "timerwheel", NULL, 0, 0);
         timer_spoil(directory, "timerwheel", NULL, (size_t)RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE, 0);
         break;
-    case 4:
-        timer_spoil(directory, "timerwheel", far, 8, slot + 16);
-        break; /* points far behind the log */
-    case 5: /* points at an earlier record of the slot */
-        rp_put_u64(far, RP_TIMER_RECORD_SIZE * SPREAD);
-        timer_spoil(directory, "timerwheel", far, 8, slot + 16);
+    case BEHIND_THE_LOG:
+    case EARLIER_RECORD: /* of the same slot */
+        rp_put_u64(position, how == BEHIND_THE_LOG ? (uint64_t)1 << 40 : RP_TIMER_RECORD_SIZE * SPREAD);
+        timer_spoil(directory, "timerwheel", position, sizeof position, slot + 16);
         break;
     default:
         copy_file(directory, "older", "timerwheel");
@@ -140,7 +139,7 @@ static void spoil_wheel(const char *directory, int how) {
 }
 
 static void test_a_wheel_is_made_again_from_the_log(void) {
-    for (int how = 0; how < 7; how++) {
+    for (int how = 0; how < WAYS_TO_SPOIL; how++) {
         for (int is_clean = 0; is_clean < 2; is_clean++) {
             char directory[256];
             rp_timer_files_options options;
@@ -179,7 +178,7 @@ static void test_rocketmqs_files_are_taken_over(void) {
     }
 }
 
-/* All of it is entered again but what is known to be delivered. */
+/* The log is lost: everything is entered again, except for what is known to be delivered. */
 static void is_lost(const rp_timer_files_options *options, int64_t entered, int64_t read_time_ms) {
     rp_timer_files *files = timer_open(options);
     CHECK(rp_timer_files_state_of(files) == RP_TIMER_FILES_LOST);
@@ -190,17 +189,17 @@ static void is_lost(const rp_timer_files_options *options, int64_t entered, int6
     timer_enter(files, 0, 50, SPREAD);
     CHECK(timer_flush(files, read_time_ms + 5000, 50, 0) == RP_OK);
     rp_timer_files_close(files);
-    files = timer_open(options); /* killed while it is entered again: still known */
+    files = timer_open(options); /* after a kill while messages are entered again, it is still known */
     CHECK(rp_timer_files_state_of(files) == RP_TIMER_FILES_GOOD);
     CHECK(rp_timer_files_was_delivered(files, entered - 1, read_time_ms - 1) == (entered > 0));
     CHECK(!rp_timer_files_was_delivered(files, entered - 1, read_time_ms));
     CHECK(timer_flush(files, read_time_ms + 5000, entered, 0) == RP_OK);
-    CHECK(!rp_timer_files_was_delivered(files, entered - 1, read_time_ms - 1)); /* caught up: nobody asks any more */
+    CHECK(!rp_timer_files_was_delivered(files, entered - 1, read_time_ms - 1)); /* everything is entered again: the question is over */
     rp_timer_files_close(files);
 }
 
 static void test_a_log_that_is_lost_is_told(void) {
-    enum { GONE, OTHER_FILE_SIZE, COARSER, FINER, FOREIGN_COARSER, FOREIGN_FINER, FOREIGN_GONE, WAYS };
+    enum { NO_FILES, OTHER_FILE_SIZE, COARSER, FINER, FOREIGN_COARSER, FOREIGN_FINER, FOREIGN_NO_FILES, WAYS };
     for (int way = 0; way < WAYS; way++) {
         char directory[256], path[512];
         rp_timer_files_options options;
@@ -210,7 +209,7 @@ static void test_a_log_that_is_lost_is_told(void) {
         if (way >= FOREIGN_COARSER) {
             make_foreign(directory);
         }
-        if (way == GONE || way == FOREIGN_GONE) {
+        if (way == NO_FILES || way == FOREIGN_NO_FILES) {
             fixture_remove(path);
         }
         options.log_file_size = way == OTHER_FILE_SIZE ? 8192 : TIMER_LOG_FILE;
@@ -245,7 +244,7 @@ static void test_a_log_that_lost_its_end_says_so(void) {
         } else {
             options.commit_log_max_offset = 1000 * (2 * TIMER_RECORDS_A_FILE + 4) + 199; /* its last byte is missing */
         }
-        if (way == 1) { /* or that file cannot be made out at all */
+        if (way == 1) { /* the file is missing altogether */
             remove_file(directory, "timerlog/00000000000000008192");
             goes_on(&options, RP_TIMER_FILES_SHORT, 2 * TIMER_RECORDS_A_FILE);
         } else {
@@ -296,13 +295,13 @@ static void test_what_was_delivered_leaves_the_wheel(void) {
     timer_slot_holds(files, 2, 70, SPREAD);
     CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == 50);
     rp_timer_files_close(files);
-    for (int is_behind = 0; is_behind < 2; is_behind++) { /* a read time from behind the clock is not believed */
+    for (int is_behind = 0; is_behind < 2; is_behind++) { /* a read time in the clock's future is not believed */
         options.now_ms = is_behind ? TIMER_NOW : TIMER_NOW + 5000;
         remove_file(directory, "timerwheel");
         files = timer_open(&options);
         CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == (is_behind ? 70 : 50));
         CHECK(timer_flush(files, TIMER_NOW + 2000, 70, 0) == RP_OK);
-        CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == 50); /* whose read time is what its owner says */
+        CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == 50); /* from now on the owner's read time counts */
         rp_timer_files_close(files);
     }
     fixture_remove(directory);
@@ -366,7 +365,7 @@ static void test_times_out_of_reach_are_refused(void) {
     fixture_remove(directory);
 }
 
-/* One run with a call that fails: what was flushed, if any of it was. */
+/* One run in which a call fails. Returns how many messages were flushed. */
 static int64_t run_failing(rp_timer_files_options *options, failing_ops *failing, int64_t from, int64_t end) {
     rp_timer_files *files;
     rp_error error = {0};
@@ -429,7 +428,7 @@ static void test_whichever_call_fails_nothing_is_lost(void) {
     }
 }
 
-/* Making again fails, or is killed, at every call: the next start goes on from what is left. */
+/* Making the files anew fails, or is killed, at every call. The next start must go on from what is left. */
 static void test_making_anew_may_be_killed_anywhere(void) {
     for (int64_t fail_at = 1;; fail_at++) {
         char directory[256];
@@ -493,7 +492,7 @@ static void test_a_power_cut_takes_only_what_was_not_flushed(void) {
     }
 }
 
-/* Bytes of all three files change at random: it opens, every slot is read to an end, what is entered then waits. */
+/* Bytes of all files change at random. The files must still open, every slot must end, and what is entered then must wait. */
 static void damage_is_borne(uint64_t seed, int is_clean) {
     static const char *names[] = {"timerwheel", "timerlog/00000000000000000000", "timerlog/00000000000000004096", "config/timercheck"};
     static const int64_t sizes[] = {SPREAD * RP_TIMING_WHEEL_SLOT_SIZE, TIMER_LOG_FILE, TIMER_LOG_FILE, 512};

@@ -81,7 +81,7 @@ static void fill(fixture *fx) {
     client_close(&c);
 }
 
-/* What there was to come has come, and, where it can be known, once. */
+/* Checks that all waiting messages were delivered, and only once where the broker can know that. */
 static void check_rest(fixture *fx, bool may_be_again) {
     for (int i = 0; i < 8; i++)
         turn_clock(fx, 5000);
@@ -116,7 +116,7 @@ static void files_that_are_gone_are_made_again(void) {
     }
 }
 
-/* To take it for true is to take what waits for delivered. */
+/* If it were believed, waiting messages would count as delivered. */
 static void a_checkpoint_of_noise_is_none(void) {
     fixture fx;
     char path[512];
@@ -133,7 +133,7 @@ static void a_checkpoint_of_noise_is_none(void) {
     path_of(&fx, "config/timercheck", path);
     FILE *file = fopen(path, "w");
     CHECK(file != NULL && fwrite(noise, 1, sizeof noise, file) == sizeof noise && fclose(file) == 0);
-    atomic_fetch_add(&clock_ahead_ms, MINUTE); /* it is due by now */
+    atomic_fetch_add(&clock_ahead_ms, MINUTE); /* the message is due now */
     start(&fx, PRECISION_MS, 86400);
     wait_end(&fx, "T", 0, 1);
     CHECK(body_is(&fx, "T", 0, 0, "waits"));
@@ -141,7 +141,7 @@ static void a_checkpoint_of_noise_is_none(void) {
     fixture_close(&fx);
 }
 
-/* Nothing but the queue is left, and the time of what was recalled is over. */
+/* Only the queue is left, and the recalled message is past its time. */
 static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     fixture fx;
     fill(&fx);
@@ -154,7 +154,7 @@ static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     check_rest(&fx, true);
 }
 
-/* Its slots of then are read once more: what is rolled out of one has its recall in another that is due as well. */
+/* The old slots are read once more. A message that is rolled out of one slot has its recall in another slot, which is due as well. */
 static void what_was_recalled_stays_so_without_a_checkpoint(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -174,7 +174,7 @@ static void what_was_recalled_stays_so_without_a_checkpoint(void) {
     close_all(&fx);
     remove_all(&fx, "config/timercheck");
     start(&fx, PRECISION_MS, 500);
-    wait_end(&fx, "T", 1, 2); /* once more: nobody knows */
+    wait_end(&fx, "T", 1, 2); /* delivered once more, because nothing says that it was delivered */
     turn_clock(&fx, 60000);
     wait_entered(&fx);
     CHECK(end_of(&fx, "T", 0) == 0);
@@ -191,7 +191,7 @@ static void set_queue_offset(const fixture *fx, uint64_t offset) {
     CHECK(fd >= 0 && pwrite(fd, bytes, sizeof bytes, 16) == sizeof bytes && close(fd) == 0);
 }
 
-/* To take it for true is to leave out what was sent since. */
+/* If it were believed, messages sent since would be left out. */
 static void a_checkpoint_beyond_the_queue_is_not_believed(void) {
     static const uint64_t claims[] = {4, 1000, UINT64_C(1) << 40};
     for (uint32_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
@@ -281,8 +281,8 @@ static void what_the_disk_cannot_read_is_made_again(void) {
     timer_ops = NULL;
 }
 
-/* A copy of the directory, made while the service runs, is what a kill leaves, if what goes by another file is copied before that: a slow
- * machine may roll a message in between. */
+/* A copy of the directory, made while the service runs, is like what a kill leaves. Files that depend on another one are copied before
+ * it, because a slow machine may roll a message in between. */
 static void what_a_kill_leaves_loses_nothing(void) {
     static const char copy[] = "mkdir '%s' && cd '%s' && for file in config timerwheel timerlog *; do"
                                " test -e '%s'/$file || cp -r $file '%s' || exit 1; done";
@@ -301,7 +301,7 @@ static void what_a_kill_leaves_loses_nothing(void) {
     check_rest(&fx, true);
 }
 
-/* A slave that joins later finds in the queue what its master rolled, and the copy: both say the same time. */
+/* A slave that joins later finds both the message that its master rolled and the rolled copy in the queue, with the same time. */
 static void what_a_slave_entered_besides_its_copy_comes_once(void) {
     fixture fx;
     fill(&fx);

@@ -28,7 +28,7 @@ static void a_message_comes_when_its_time_is_over_and_not_before(void) {
     rp_message message;
     void *pin = read_message(&fx, "T", 1, 1, &message, NULL);
     CHECK(slice_is(message.body, "minute") && property_is(&message, "TAGS", "A") && property_is(&message, "UNIQ_KEY", "K"));
-    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1")); /* RocketMQ leaves them, too */
+    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1")); /* RocketMQ leaves these properties too */
     CHECK(rp_message_property(message.properties, "TIMER_OUT_MS").data != NULL);
     CHECK(rp_message_property(message.properties, "TIMER_ENQUEUE_MS").data != NULL);
     rp_log_range_release(pin);
@@ -146,7 +146,8 @@ static void what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_a
     fixture_close(&fx);
 }
 
-/* What came while nothing entered, and whose time is over meanwhile, comes at once; a recall that late takes nothing back. */
+/* Messages that came while the service was stopped, and whose time has passed since, are delivered at once. So late a recall takes
+ * nothing back. */
 static void what_is_late_comes_at_once(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -167,7 +168,7 @@ static void what_is_late_comes_at_once(void) {
     ended(&fx, &c);
 }
 
-/* What no client may have caused, and what nobody can deliver: a line each, and the rest comes. */
+/* Messages that no client can have sent, or that cannot be delivered, get a log line each. The others are delivered. */
 static void strange_messages_are_passed_over(void) {
     static const char *const strange[] = {
         "REAL_TOPIC\1T\2REAL_QID\0010\2",
@@ -241,7 +242,7 @@ static void switches_hold_entering_and_delivering(void) {
     ended(&fx, &c);
 }
 
-/* The senders' clock is not turned: what they send for ten seconds from now is due ten seconds behind the clock's old place. */
+/* The senders' clock is not changed: a message for ten seconds from now is due ten seconds after the service's clock before it was set. */
 static void a_clock_that_is_set_back_is_waited_for(void) {
     fixture fx;
     client c = opened(&fx);
@@ -261,7 +262,7 @@ static void a_clock_that_is_set_back_is_waited_for(void) {
     ended(&fx, &c);
 }
 
-/* Master and slave are one store here: what the slave's service enters is what its master said. */
+/* Master and slave are one store here. The slave's service enters messages only as far as its master has. */
 static void a_slave_enters_up_to_its_master_and_delivers_once_it_is_one(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -298,7 +299,7 @@ static void a_slave_enters_up_to_its_master_and_delivers_once_it_is_one(void) {
     ended(&fx, &c);
 }
 
-/* Whatever its own clock says: its master may have read over the time at which this one would have rolled it. */
+/* A slave must not roll a message, whatever its clock says: its master may have passed the time at which this one would roll it. */
 static void a_slave_rolls_nothing(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -343,7 +344,7 @@ static void what_a_slave_has_passed_on_is_passed_over(void) {
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "the slave did not have it");
     rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 2, NULL, 0);
     timers_start(&fx, &options);
-    rp_broker_set_timers_passed_on(fx.broker, 0, 0, NULL, 0); /* too late */
+    rp_broker_set_timers_passed_on(fx.broker, 0, 0, NULL, 0); /* this recall is too late */
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
     wait_entered(&fx);
     atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
@@ -353,7 +354,7 @@ static void what_a_slave_has_passed_on_is_passed_over(void) {
     ended(&fx, &c);
 }
 
-/* What is to be rolled in such a slot is not due: no slave has delivered it. */
+/* A message that such a slot would roll is not due, so no slave has delivered it. */
 static void what_is_to_be_rolled_meanwhile_is_rolled(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -399,7 +400,7 @@ static void options_out_of_range_and_unknown_topics(void) {
     fixture_close(&fx);
 }
 
-/* A message that was sent while the clock was a whole wheel ahead holds the place of a slot that comes much sooner. */
+/* A message sent while the clock was a whole wheel ahead occupies the place of a slot that is due much sooner. */
 static void a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken(void) {
     fixture fx;
     client c = opened(&fx);

@@ -57,7 +57,7 @@ static void wait_refusals(int count) {
     }
 }
 
-/* Of one batch "New" cannot be appended to, "T" can: nothing comes twice for that, whether the slot goes on or is left for a restart. */
+/* In one batch "T" can be appended to and "New" cannot. Nothing may come twice, whether the slot goes on or is left to a restart. */
 static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void) {
     rp_file_ops full = full_ops();
     for (int restarts = 0; restarts < 2; restarts++) {
@@ -100,7 +100,7 @@ static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void
     }
 }
 
-/* One slot with more than a step of its chain, a recall at its begin of a message at its end; what stands in its middle is refused. */
+/* One slot has more messages than a step reads. Its first one recalls its last, and those in the middle are refused. */
 static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     rp_file_ops full = full_ops();
     fixture fx;
@@ -148,8 +148,8 @@ static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     fixture_close(&fx);
 }
 
-/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must
- * not take the rest for delivered. */
+/* At the stop everything in the slot is delivered except for the refused messages. A restart that rebuilds wheel and log from the queue
+ * must not take these for delivered. */
 static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
     rp_file_ops full = full_ops();
     fixture fx;
@@ -184,8 +184,8 @@ static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
     fixture_close(&fx);
 }
 
-/* RocketMQ may start over these files, and lose what is stored and not entered once it is late. The thread sleeps until its slot is over:
- * what is sent meanwhile is for the stop. */
+/* RocketMQ may start on these files, and would lose stored messages that were not entered and are late. The thread sleeps until its slot
+ * is over, so the stop has to enter what is sent meanwhile. */
 static void a_stop_enters_what_was_sent_before_it(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -200,13 +200,13 @@ static void a_stop_enters_what_was_sent_before_it(void) {
     timers_stop(&fx);
     CHECK(stats_of(&fx).queue_offset == SENDS && stats_of(&fx).messages_waiting == SENDS && count_of(&fx, "T") == SENDS);
 
-    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* and by the stop its slot was read */
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* its slot had been read when the service stopped */
     timers_start(&fx, &options);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 2);
     timers_stop(&fx);
     CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).messages_waiting + end_of(&fx, "T", 0) == SENDS + 1);
 
-    fx.settings.timer_stop_enqueue = 1; /* an operator's word counts here, too */
+    fx.settings.timer_stop_enqueue = 1; /* the operator's setting counts here too */
     rp_broker_set_settings(fx.broker, &fx.settings);
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "not entered");
     timers_start(&fx, &options);
@@ -248,13 +248,13 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     wait_entered(&fx);
     block(&fx, "New", path);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
-    wait_end(&fx, "T", 0, 1); /* New was tried */
+    wait_end(&fx, "T", 0, 1); /* by now "New" has been tried */
     CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
     wait_end(&fx, "T", 0, 2);
     put_strange(&fx, "TIMER_OUT_MS\00110\2REAL_TOPIC\1New\2REAL_QID\0010\2", "late");
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\0011\2", "stored behind it");
-    wait_end(&fx, "T", 0, 3); /* its sender's clock is not the turned one: it is late, too */
+    wait_end(&fx, "T", 0, 3); /* its sender's clock was not advanced, so this message is late too */
     wait_entered(&fx);
     CHECK(stats_of(&fx).rolled == 2 && stats_of(&fx).messages_waiting == 2 && stats_of(&fx).passed_over == 0);
     timers_stop(&fx);
@@ -274,7 +274,7 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     ended(&fx, &c);
 }
 
-/* The same of a light queue: nobody else's messages wait for it. */
+/* The same for a light queue: other messages do not wait for it. */
 static void what_has_no_light_queue_is_set_aside_too(void) {
     fixture fx;
     char path[512], properties[96];
@@ -305,7 +305,7 @@ static void what_has_no_light_queue_is_set_aside_too(void) {
     ended(&fx, &c);
 }
 
-/* The same of one that has a file, and needs the next. */
+/* The same for a light queue that has a file and needs the next one. */
 static void what_finds_no_room_in_its_queue_is_set_aside_as_well(void) {
     fixture fx;
     char properties[64];
@@ -330,7 +330,7 @@ static void what_finds_no_room_in_its_queue_is_set_aside_as_well(void) {
     wait_entered(&fx);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
     wait_end(&fx, "T", 0, 1);
-    wait_refusals(2); /* by now it is known since when */
+    wait_refusals(2); /* by now the service knows since when it is refused */
     CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
     wait_end(&fx, "T", 0, 2);

@@ -53,7 +53,7 @@ static void open_filled(fixture *fx) {
     rp_error error = {0};
     rp_append_item item = {.queue = rp_message_store_queue(fx->store, text("T"), 0, 1, &error), .body = text("body")};
     item.properties[0] = (rp_slice){(const uint8_t *)properties, sizeof properties - 1};
-    for (int i = 0; i < MESSAGES; i++) /* none takes a client's round trip */
+    for (int i = 0; i < MESSAGES; i++) /* directly: each by a client would take a round trip */
         CHECK(rp_commit_log_append(rp_message_store_commit_log(fx->store), &item, 1) == 1 && item.queue_offset == i);
     rp_server_stop(fx->server, 0);
     rp_broker_close(fx->broker);

@@ -10,7 +10,8 @@ import pytest
 
 from rocketpy._core.errors import Closed, NetworkError, ProtocolError
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.proxy.brokers import Brokers, GroupConfig
+from rocketpy.proxy.brokers import Brokers
+from rocketpy.proxy.group_config import GroupConfig
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import ProxyError

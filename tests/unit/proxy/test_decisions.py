@@ -18,11 +18,12 @@ from rocketpy._core.results import Message
 from rocketpy.broker.names import consistent_hash, java_hash
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import Brokers, GroupConfig
+from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.cached import Cached
 from rocketpy.proxy.client_settings import for_consumer
 from rocketpy.proxy.clients import Clients, language_of, subscription
 from rocketpy.proxy.context import now_ms
+from rocketpy.proxy.group_config import GroupConfig
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, delay_level, grpc_message, properties_of
 from rocketpy.proxy.receiving import Receiving

@@ -16,8 +16,9 @@ from rocketpy._core.errors import ProtocolError
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy._core.results import Message
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import LITE_QUOTA, Brokers, GroupConfig
+from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.context import now_ms
+from rocketpy.proxy.group_config import LITE_QUOTA, GroupConfig
 from rocketpy.proxy.handles import ReceiptHandle, lite_place, popped_lite
 from rocketpy.proxy.lite import Rate
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of

@@ -10,9 +10,9 @@ import pytest
 
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.proxy import clients, schema, told
-from rocketpy.proxy.brokers import GroupConfig
 from rocketpy.proxy.clients import Client, Clients
 from rocketpy.proxy.context import Context, now_ms
+from rocketpy.proxy.group_config import GroupConfig
 from rocketpy.proxy.lite import LiteSubscriptions
 from rocketpy.proxy.receiving import Receiving
 from rocketpy.proxy.settings import ProxySettings

@@ -19,9 +19,9 @@ from rocketpy._core.errors import InvalidArgument, ProtocolError
 from rocketpy._core.proxy import Proxy
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import GroupConfig
 from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.encoding import write_properties
+from rocketpy.proxy.group_config import GroupConfig
 from rocketpy.proxy.handles import ReceiptHandle, popped
 from rocketpy.proxy.messages import received_message
 from rocketpy.proxy.receiving import Receiving
