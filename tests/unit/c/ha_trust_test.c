@@ -63,7 +63,7 @@ static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
 static void who_has_just_come_vouches_for_nothing_that_others_wait_for(void) {
     pair both;
     uint8_t heartbeat[RP_HA_HEADER_SIZE];
-    open_pair(&both);
+    open_pair_with(&both, 200, 3600 * 1000); /* a heartbeat is waited for, and whoever has spoken once stays */
     append(&both, 5);
     int64_t settled = max_of(&both.master);
     CHECK(wait_acked(&both.acked, settled));
