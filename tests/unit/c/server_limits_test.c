@@ -170,6 +170,7 @@ static int fill_with_echoes(int fd, rp_slice body) {
 static void a_slow_reader_is_not_read_and_loses_nothing(void) {
     rp_server_options options = small_options();
     options.output_bytes_max = 256 * 1024;
+    options.stall_timeout_ms = 3600000;
     options.socket_receive_buffer = 65536;
     options.socket_send_buffer = 65536;
     struct harness *harness = harness_start(&options);
