@@ -63,11 +63,32 @@ static void one_address_is_one_interface(void) {
     close(fd);
 }
 
-static int listener_of_ipv6_alone(void) {
+static int ipv6_alone(void) {
     int one = 1, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6};
     CHECK(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0);
-    CHECK(bind(fd, (struct sockaddr *)&any, sizeof any) == 0 && listen(fd, 1) == 0);
+    CHECK(bind(fd, (struct sockaddr *)&any, sizeof any) == 0);
+    return fd;
+}
+
+static int somebody_has_it_by_ipv4(uint16_t port) {
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int taken = bind(fd, (struct sockaddr *)&any, sizeof any) != 0;
+    close(fd);
+    return taken;
+}
+
+/* The kernel, asked for a port by IPv6 alone, looks whether it is free there, and not whether anybody on this machine has it by IPv4. */
+static int listener_of_ipv6_alone(void) {
+    int fd = ipv6_alone();
+    for (int tries = 0; somebody_has_it_by_ipv4(port_of(fd)); tries++) {
+        int before = fd;
+        CHECK(tries < 1000);
+        fd = ipv6_alone();
+        close(before);
+    }
+    CHECK(listen(fd, 1) == 0);
     return fd;
 }
 

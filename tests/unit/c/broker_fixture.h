@@ -68,8 +68,10 @@ static inline void fixture_init(fixture *fx) {
     fx->store_options.populate_ahead_bytes = 1 << 16;
     rp_broker_options_default(&fx->broker_options);
     rp_broker_settings_default(&fx->settings);
-    fx->settings.sync_flush_timeout_ms = WAIT_MS;
+    fx->settings.sync_flush_timeout_ms = fx->settings.slave_timeout_ms = WAIT_MS;
     rp_server_options_default(&fx->server_options);
+    /* Nor is a client that asks, answers or reads late: what ends before is not ended by these. */
+    fx->broker_options.push_timeout_ms = fx->server_options.idle_timeout_ms = fx->server_options.stall_timeout_ms = 10 * WAIT_MS;
     fx->server_options.bind_address = "127.0.0.1";
     fx->server_options.port = 0;
     fx->server_options.reactors = 1;

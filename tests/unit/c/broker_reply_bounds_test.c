@@ -5,7 +5,6 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture fx;
     fixture_init(&fx);
     fx.store_options.commit_log_file_size = 16 << 20;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_ROCKETMQ), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < RP_REPLIES_MAX; i++) {
@@ -60,7 +59,6 @@ static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
     fixture fx;
     fixture_init(&fx);
     fx.settings.store_reply_enable = 0;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client replier = open_replier(&fx, RP_SERIALIZE_JSON), requesters[REQUESTERS];
     uint8_t *bytes = calloc(1, SIZE);
@@ -97,7 +95,6 @@ static void replies_cross_reactors(void) {
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 4;
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requesters[CLIENTS], repliers[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {

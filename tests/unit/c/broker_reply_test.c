@@ -117,7 +117,6 @@ static void a_reply_to_nobody_is_stored_and_said_so(void) {
 static void what_a_requester_refuses_or_ends_before_is_answered_at_once(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* so long that this time-out ends nothing here */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_JSON), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     send_reply(&replier, "a");
@@ -344,7 +343,6 @@ static void an_answer_waits_for_disk_and_slaves_too(void) {
     CHECK(rp_commit_log_flushed_offset(commit_log) == rp_commit_log_max_offset(commit_log));
     fx.settings.role = RP_ROLE_SYNC_MASTER;
     fx.settings.slave_acks = 1;
-    fx.settings.slave_timeout_ms = WAIT_MS;
     rp_broker_set_settings(fx.broker, &fx.settings);
     rp_broker_set_replicated(fx.broker, 0);
     send_reply(&replier, "replicated");

@@ -143,21 +143,37 @@ static inline rp_dledger_state state_of(const member *one) {
 
 #define TRIES 120 /* of half a second: whoever has the log may have lost its core for that long */
 
-static inline void follow(member *one, int64_t term, const char *leader_id) {
+/* What the call, which gives its status to `rc`, says once it is not RP_E_BUSY any more. */
+#define WHEN_NOT_BUSY(rc, call)                                                                                                            \
+    do {                                                                                                                                   \
+        for (int tries = 0; ((rc) = (call)) == RP_E_BUSY && tries < TRIES; tries++) {                                                      \
+        }                                                                                                                                  \
+    } while (0)
+
+static inline int follow_status(member *one, int64_t term, const char *leader_id) {
     rp_error error;
-    int rc = RP_E_BUSY;
-    for (int tries = 0; rc == RP_E_BUSY && tries < TRIES; tries++)
-        rc = rp_dledger_follow(one->dledger, term, leader_id, &error);
-    CHECK(rc == RP_OK);
+    int rc;
+    WHEN_NOT_BUSY(rc, rp_dledger_follow(one->dledger, term, leader_id, &error));
+    return rc;
 }
 
-static inline void lead(member *one, int64_t term) {
+static inline int lead_status(member *one, int64_t term) {
     rp_error error;
-    int rc = RP_E_BUSY;
-    for (int tries = 0; rc == RP_E_BUSY && tries < TRIES; tries++)
-        rc = rp_dledger_lead(one->dledger, term, &error);
-    CHECK(rc == RP_OK);
+    int rc;
+    WHEN_NOT_BUSY(rc, rp_dledger_lead(one->dledger, term, &error));
+    return rc;
 }
+
+static inline int pause_status(member *one, int is_paused) {
+    rp_error error;
+    int rc;
+    WHEN_NOT_BUSY(rc, rp_dledger_pause(one->dledger, is_paused, &error));
+    return rc;
+}
+
+static inline void follow(member *one, int64_t term, const char *leader_id) { CHECK(follow_status(one, term, leader_id) == RP_OK); }
+
+static inline void lead(member *one, int64_t term) { CHECK(lead_status(one, term) == RP_OK); }
 
 /* Tells all running members the term's leader. */
 static inline void elect(group *all, int leader, int64_t term) {

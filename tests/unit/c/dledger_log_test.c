@@ -168,7 +168,6 @@ static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
 /* Python is told of a leader that it has not named, and of a later term that a follower knows. */
 static void claims_are_told(void) {
     group all;
-    rp_error error;
     rp_dledger_claim claim;
     open_group(&all, RP_FLUSH_ASYNC, 0);
     lead(&all.members[0], 5);
@@ -183,10 +182,10 @@ static void claims_are_told(void) {
     CHECK(poll(&polled, 1, 60000) == 1);
     rp_dledger_take_claim(all.members[0].dledger, &claim);
     CHECK(claim.term == 9 && claim.leader_id[0] == 0);
-    CHECK(rp_dledger_follow(all.members[0].dledger, 4, NULL, &error) == RP_E_RANGE);
-    CHECK(rp_dledger_lead(all.members[0].dledger, 4, &error) == RP_E_RANGE);
-    CHECK(rp_dledger_follow(all.members[0].dledger, 9, "n7", &error) == RP_E_INVALID);
-    CHECK(rp_dledger_follow(all.members[0].dledger, 9, "n0", &error) == RP_E_INVALID);
+    CHECK(follow_status(&all.members[0], 4, NULL) == RP_E_RANGE);
+    CHECK(lead_status(&all.members[0], 4) == RP_E_RANGE);
+    CHECK(follow_status(&all.members[0], 9, "n7") == RP_E_INVALID);
+    CHECK(follow_status(&all.members[0], 9, "n0") == RP_E_INVALID);
     close_group(&all);
 }
 

@@ -77,20 +77,19 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
 /* A leader that hands its lead over takes no appends, but still pushes what it has. With the next term the pause is over. */
 static void a_leader_that_hands_over_takes_nothing_for_a_while(void) {
     group all;
-    rp_error error;
     open_group(&all, RP_FLUSH_ASYNC, 0);
     member *leader = &all.members[0];
-    CHECK(rp_dledger_pause(leader->dledger, 1, &error) == RP_E_READ_ONLY); /* it leads nobody */
+    CHECK(pause_status(leader, 1) == RP_E_READ_ONLY); /* it leads nobody */
     elect(&all, 0, 1);
     ledger_append(&leader->ledger, 20);
-    CHECK(rp_dledger_pause(leader->dledger, 1, &error) == RP_OK);
+    CHECK(pause_status(leader, 1) == RP_OK);
     CHECK(ledger_try_append(&leader->ledger) == RP_E_READ_ONLY && state_of(leader).is_leader);
     wait_same(&all, 0, 20);
-    CHECK(rp_dledger_pause(leader->dledger, 0, &error) == RP_OK);
+    CHECK(pause_status(leader, 0) == RP_OK);
     ledger_append(&leader->ledger, 5);
     wait_same(&all, 0, 25);
     for (int64_t term = 2; term < 4; term++) {
-        CHECK(rp_dledger_pause(leader->dledger, 1, &error) == RP_OK);
+        CHECK(pause_status(leader, 1) == RP_OK);
         follow(leader, term, NULL);
         elect(&all, 0, term);
         ledger_append(&leader->ledger, 1);

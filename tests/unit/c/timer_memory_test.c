@@ -6,9 +6,9 @@
 #include "timer_fixture.h"
 
 #define SLOT_MS 10
-#define WINDOW_SLOTS 300
-#define SOON_MS 2000 /* within the window */
-#define LATE_MS 5000 /* beyond it: rolled on its way */
+#define WINDOW_SLOTS 3000
+#define SOON_MS 20000 /* within the window; and no pause of the machine between a message and its recall takes as long */
+#define LATE_MS 50000 /* beyond it: rolled on its way */
 #define CALLS_MAX 1000  /* a whole run has fewer */
 
 /* ---- what is tried again, as the broker's owner does ---- */
