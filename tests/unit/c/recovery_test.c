@@ -138,6 +138,28 @@ static void a_rebuild_that_was_interrupted_begins_anew(const rp_message_store_op
     fixture_close(store);
 }
 
+/* The checkpoint calls all their entries synced. The first start finds a full disk, and the next one an empty directory. */
+static void queues_that_are_gone_after_a_kill_are_built_again(const rp_message_store_options *options) {
+    char path[600];
+    rp_file_ops failing = *rp_file_ops_system();
+    failing.allocate = allocate_until_the_disk_is_full;
+    rp_message_store_options full = *options;
+    full.file_ops = &failing;
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    path_of(path, sizeof path, options->root_path, "consumequeue");
+    fixture_remove(path);
+    path_of(path, sizeof path, options->root_path, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+    allocations_left = 0;
+    CHECK(rp_message_store_open(&full, &store, &error) == RP_E_DISK_FULL);
+    store = fixture_open(options);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2 && rp_consume_queue_min_offset(fixture_queue(store, "Recovery", id)) == 0);
+    }
+    fixture_close(store);
+}
+
 /* One bit of the first body of a file in the middle. Its log offset. */
 static int64_t flip_a_bit(const rp_message_store_options *options, int64_t end) {
     char path[600];
@@ -453,6 +475,7 @@ int main(void) {
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
     a_rebuild_that_was_interrupted_begins_anew(&options, 1);
     a_rebuild_that_was_interrupted_begins_anew(&options, 0);
+    queues_that_are_gone_after_a_kill_are_built_again(&options);
     damage_below_what_was_synced_costs_one_message(&options, end);
     zeros_below_what_was_synced_are_not_the_end(&options, end);
     a_log_that_ends_before_what_was_synced_is_told(&options, end);
