@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,8 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.json_codec import read_object
 from tests.processes import BROKER_PORTS, ROOT, Process, free_port, wait_until, write_properties
+
+from .termination import not_interrupted
 
 CLUSTER = "DefaultCluster"
 BROKER = "broker-a"
@@ -96,6 +98,11 @@ class Server(ABC):
                 process.send_signal(signal.SIGSTOP)
             yield
 
+    def add(self, started: Callable[[], Process], place: int | None = None) -> None:
+        """One more, at the end or at its place. What a signal finds half started is stopped like the others."""
+        with not_interrupted():
+            self.processes.insert(len(self.processes) if place is None else place, started())
+
     def stop(self) -> None:
         with ExitStack() as stack:  # backwards, each whatever became of the others
             while self.processes:
@@ -114,7 +121,7 @@ class FloorServer(Server):
     def start(self, topic: str, queues: int) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "bench.floor_server", str(self.home / "floor.dat"), "0", self._kind]
-        self.processes.append(Process("floor", command, self.home / LOG, {"PYTHONPATH": str(ROOT)}))
+        self.add(lambda: Process("floor", command, self.home / LOG, {"PYTHONPATH": str(ROOT)}))
         port = self.main_process.next_line(r"^\d+$", STARTS_WITHIN_S)
         self.address = f"127.0.0.1:{port[0]}"
 
@@ -143,7 +150,7 @@ class BrokerServer(Server):
     def start(self, topic: str, queues: int) -> None:
         namesrv_port = free_port()
         self.namesrv = f"127.0.0.1:{namesrv_port}"
-        self.processes.append(self.namesrv_process(namesrv_port, self.home / "namesrv"))
+        self.add(lambda: self.namesrv_process(namesrv_port, self.home / "namesrv"))
         self._await_brokers(0, self.main_process)
         role = "ASYNC_MASTER" if self._durability.replication == "NONE" else self._durability.replication
         port = free_port(BROKER_PORTS)
@@ -152,7 +159,7 @@ class BrokerServer(Server):
         if self._durability.replication != "NONE":
             self._slave_conf = self.write_conf(self.home / "slave", free_port(BROKER_PORTS), "SLAVE", 1)
         begin = time.monotonic()
-        self.processes.append(self.broker_process(master, self.namesrv, self.home / "master"))
+        self.add(lambda: self.broker_process(master, self.namesrv, self.home / "master"))
         self._await_brokers(1, self.main_process)
         self.started_s = time.monotonic() - begin
         if self._slave_conf is not None:
@@ -168,7 +175,8 @@ class BrokerServer(Server):
     def start_slave(self) -> None:
         """The process; what it does then is seen at the name server and the master."""
         assert self._slave_conf is not None, f"{self.durability}"
-        self.processes.insert(1, self.broker_process(self._slave_conf, self.namesrv, self.home / "slave"))
+        conf = self._slave_conf
+        self.add(lambda: self.broker_process(conf, self.namesrv, self.home / "slave"), 1)
 
     def stop_slave(self) -> None:
         self.processes.pop(1).stop()

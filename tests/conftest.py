@@ -26,8 +26,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def patient_clients() -> None:
-    """Calls without a time-out of their own wait for longer than the three seconds of RocketMQ's clients: a busy machine may stand still
-    for so long."""
+    """Calls and connections without a time-out of their own wait for longer than the three seconds of RocketMQ's clients: a busy machine
+    may stand still for so long."""
+    assert RemotingClient.__init__.__kwdefaults__ is not None
+    RemotingClient.__init__.__kwdefaults__["connect_timeout_s"] = PATIENCE_S
     for method in (RemotingClient.invoke, RemotingClient.call, RemotingClient.invoke_oneway, RemotingClient.invoke_all):
         assert method.__kwdefaults__ is not None
         method.__kwdefaults__["timeout_s"] = PATIENCE_S

@@ -51,7 +51,7 @@ struct rp_message_store {
     int queues_fd;                    /* fixed after open: descriptor of the directory of all queues; -1: none */
     bool was_exact;                   /* owner: rocketpy wrote the checkpoint last */
     bool was_clean;                   /* owner: no abort mark was found */
-    bool queues_were_gone;            /* owner: the directory of all queues did not exist */
+    bool queues_gone;                 /* owner: after an unclean end there was no directory of queues */
     bool was_marked;                  /* owner: this process has set the abort mark and removes it */
 };
 

@@ -114,22 +114,12 @@ static int set_paths(rp_message_store *store, rp_error *error) {
 }
 
 static int make_directories(rp_message_store *store, rp_error *error) {
-    const char *const paths[] = {store->paths.root, store->paths.commit_log, store->paths.queues};
-    store->queues_were_gone = access(store->paths.queues, F_OK) != 0;
+    const char *const paths[] = {store->paths.root, store->paths.commit_log};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && rc == RP_OK && !store->options.read_only; i++) {
         rc = rp_path_make_directories(paths[i], error);
     }
     return rc;
-}
-
-/* Before anything is written below it. Queues synced one by one do without it. */
-static int open_queues_directory(rp_message_store *store, rp_error *error) {
-    (void)error;
-    if (!store->options.read_only) {
-        store->queues_fd = store->ops->open(store->ops->context, store->paths.queues, O_RDONLY | O_DIRECTORY, 0);
-    }
-    return RP_OK;
 }
 
 static int take_lock(rp_message_store *store, rp_error *error) {
@@ -253,6 +243,26 @@ static int doubt_queues(void *context, rp_error *error) {
     return rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
 }
 
+/* Before anything is written below it. After an unclean end the checkpoint may call entries synced that went with the whole directory: that
+ * is taken back first, so that a start that ends early does not leave an empty one. Queues synced one by one do without the descriptor. */
+static int make_queues_directory(rp_message_store *store, rp_error *error) {
+    const rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
+    int rc = RP_OK;
+    if (store->options.read_only) {
+        return RP_OK;
+    }
+    if (!store->was_clean && access(store->paths.queues, F_OK) != 0 && rp_mapped_file_queue_end(row) > rp_mapped_file_queue_begin(row)) {
+        store->queues_gone = true;
+        rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s is gone; rebuilding all of them", store->paths.queues);
+        rc = doubt_queues(store, error);
+    }
+    rc = rc == RP_OK ? rp_path_make_directories(store->paths.queues, error) : rc;
+    if (rc == RP_OK) {
+        store->queues_fd = store->ops->open(store->ops->context, store->paths.queues, O_RDONLY | O_DIRECTORY, 0);
+    }
+    return rc;
+}
+
 /* Loads what is there, finds the end of the log and makes the queues agree with it. */
 static int recover(rp_message_store *store, rp_error *error) {
     rp_error queues_error = {0};
@@ -273,8 +283,7 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .dispatcher = &store->dispatcher,
                                     .checkpoint = &store->checkpoint,
                                     .was_clean = store->was_clean,
-                                    .queues_gone = store->queues_were_gone,
-                                    .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
+                                    .queues_damaged = loaded != RP_OK || store->queues_gone || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,
                                     .holds_back = store->options.holds_back || store->ledger_index != NULL,
@@ -504,11 +513,11 @@ static step *const opening[] = {check_options,
                                 make_directories,
                                 take_lock,
                                 choose_backend,
-                                open_queues_directory,
                                 read_marks,
                                 rp_message_store_open_ledger,
                                 open_log,
                                 cut_log,
+                                make_queues_directory,
                                 open_queues,
                                 recover,
                                 open_index,

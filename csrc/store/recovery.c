@@ -181,11 +181,6 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
         recovery->queues_damaged = 1;
         return begin;
     }
-    if (is_known && checkpoint->queues_offset > begin && recovery->queues_gone) {
-        rp_log_write(recovery->log, RP_LOG_WARNING, "the consume queues are gone: rebuilding them");
-        recovery->queues_damaged = 1;
-        return begin;
-    }
     return is_known ? checkpoint->queues_offset : start_by_time(recovery);
 }
 

@@ -42,7 +42,6 @@ typedef struct rp_recovery {
     rp_dispatcher *dispatcher;
     const rp_checkpoint *checkpoint;
     int32_t was_clean;      /* no abort file was found */
-    int32_t queues_gone;    /* the directory of all queues was not there */
     int32_t queues_damaged; /* some queue could not be loaded, so all are rebuilt */
     int32_t check_crc;      /* rp_check_crc */
     int32_t read_only;      /* nothing is written: queues are taken as they are */

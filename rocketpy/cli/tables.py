@@ -11,7 +11,8 @@ from rich.table import Table
 
 from .terminal import forget_output
 
-FILE_WIDTH = 240
+FILE_WIDTH = 1 << 16
+"""More than two paths of the longest kind."""
 
 
 class Output(Console):

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from tests.processes import PATIENCE_S
+
 T = TypeVar("T")
 READ_BYTES = 65536
 
@@ -41,7 +43,7 @@ class Link:
     def __exit__(self, *exc: object) -> None:
         self._call(self._end)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     def stall(self) -> None:
@@ -62,7 +64,7 @@ class Link:
             if asyncio.iscoroutine(result):
                 await result
 
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(PATIENCE_S)
 
     async def _listen(self) -> None:
         self._is_open = asyncio.Event()

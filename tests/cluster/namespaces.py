@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import claim
+from tests.processes import PATIENCE_S, claim
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIOCETHTOOL = 0x8946
@@ -178,7 +178,7 @@ class Network:
         if self._cable is not None:
             assert self._cable.stdin is not None
             self._cable.stdin.close()
-            self._cable.wait(10)
+            self._cable.wait(PATIENCE_S)
 
     def _give_addresses(self) -> None:
         for host in (self.master, self.slave):

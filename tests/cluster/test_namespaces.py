@@ -6,6 +6,8 @@ import socket
 
 import pytest
 
+from tests.processes import PATIENCE_S
+
 from . import namespaces
 from .namespaces import Host, Network, claim_net, require_namespaces
 
@@ -13,7 +15,7 @@ from .namespaces import Host, Network, claim_net, require_namespaces
 def _reaches(host: Host) -> bool:
     """Nobody listens there, and the host says so."""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((host.address, 9), timeout=10)
+        socket.create_connection((host.address, 9), timeout=PATIENCE_S)
     return True
 
 

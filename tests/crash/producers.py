@@ -52,7 +52,7 @@ async def _produce(address: str, producer: int, ledger: Ledger, reached: asyncio
                 "g": "1700000000000", "h": "0", "i": f"KEYS\x01k{producer}-{sequence}\x02", "j": "0", "k": "false", "m": "false",
             }  # fmt: skip
             try:
-                answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(producer, sequence), timeout_s=10)
+                answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(producer, sequence))
             except (RocketpyError, OSError):
                 return  # the broker is gone, which is the point
             if answer.code != ResponseCode.SUCCESS:

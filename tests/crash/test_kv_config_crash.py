@@ -39,7 +39,7 @@ def test_acknowledged_entries_survive_sigkill(tmp_path: Path, seed: int) -> None
             acknowledged = int(writer.stdout.readline())
         writer.kill()
         acknowledged = max([acknowledged, *(int(line) for line in writer.stdout.read().split("\n")[:-1])])
-        writer.wait(10)
+        writer.wait()
         config = KvConfig(path)
         config.load()
         assert int(config.get("n", "number") or 0) in (acknowledged, acknowledged + 1), f"seed {seed}"

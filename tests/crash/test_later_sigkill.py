@@ -49,7 +49,7 @@ async def send(client: RemotingClient, address: str, sender: Sender, properties:
         "a": "crash-producer", "b": TOPIC, "c": "TBW102", "d": str(QUEUES), "e": str(sender[1] % QUEUES), "f": str(sys_flag),
         "g": str(time.time_ns() // 1_000_000), "h": "0", "i": properties, "j": "0", "k": "false", "m": "false",
     }  # fmt: skip
-    answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(*sender), timeout_s=10)
+    answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(*sender))
     return dict(answer.fields) if answer.code == 0 else None
 
 
@@ -63,7 +63,7 @@ async def transact(client: RemotingClient, address: str, sender: Sender, ledger:
     }  # fmt: skip
     if decision == COMMIT:
         ledger.decided.add(sender)
-    answer = await client.invoke(address, RequestCode.END_TRANSACTION, end, timeout_s=10)
+    answer = await client.invoke(address, RequestCode.END_TRANSACTION, end)
     if answer.code == 0:
         (ledger.committed if decision == COMMIT else ledger.rolled_back).add(sender)
 

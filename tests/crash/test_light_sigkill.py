@@ -34,7 +34,7 @@ async def produce(address: str, producer: int, first: int, acknowledged: set[Sen
                 "h": "0", "i": f"INNER_MULTI_DISPATCH\x01{','.join(queues_of(sender))}\x02", "j": "0", "k": "false", "m": "false",
             }  # fmt: skip
             try:
-                answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(*sender), timeout_s=10)
+                answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(*sender))
             except (RocketpyError, OSError):
                 return  # the broker is gone, which is the point
             if answer.code == 0:

@@ -309,11 +309,14 @@ def test_asking_about_names_that_do_not_exist_leaves_nothing_behind(broker: Serv
             outcome = wire.exchange(frames, asked)
         assert [answer.code for answer in outcome.answers.values()] == [ResponseCode.QUERY_NOT_FOUND] * len(asked)
 
-    ask()  # pools and logs reach their size
-    before = process.memory_info().rss
-    for _ in range(20):
-        ask()
-    assert (process.memory_info().rss - before) / (20 * len(asked)) < 100
+    def left_by_each() -> float:
+        before = process.memory_info().rss
+        for _ in range(20):
+            ask()
+        return (process.memory_info().rss - before) / (20 * len(asked))
+
+    # What so many requests at once need stays the process's, 11 MB in all; what is left of each name would be left every time.
+    wait_until(lambda: left_by_each() < 100, what="asking that leaves nothing behind")
 
 
 def test_a_response_nobody_asked_for_is_dropped(server: Server) -> None:

@@ -32,6 +32,8 @@ from .test_full_disk import TOPIC, read_all, send, works_again
 SIZE = 400 << 20
 SENDERS = 4
 CYCLES = 10
+BALLAST = os.urandom(1 << 20)
+"""Nothing that a file system may make smaller; the same each time, as 400 MB of it are written in each cycle."""
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def use_up(disk: Path) -> Path:
         for size in (1 << 20, 1 << 16, 1 << 12, 1 << 16, 1 << 12):
             try:
                 for _ in range(SIZE // size):
-                    ballast.write(os.urandom(size))
+                    ballast.write(BALLAST[:size])
             except OSError:
                 os.sync()
     return path

@@ -204,6 +204,8 @@ def test_a_broker_stopped_on_a_full_disk_starts_and_serves_readers_while_it_is_s
 
 def test_a_start_that_finds_no_space_for_queues_that_are_lost_says_how_much_it_needs_where(disk: Path, broker: BrokerProcess) -> None:
     acknowledged = fill(broker)
+    checkpoint = disk / "store" / "checkpoint"
+    wait_until(lambda: int.from_bytes(checkpoint.read_bytes()[40:48]) > 0, what="entries that the checkpoint calls synced")
     broker.kill()
     shutil.rmtree(disk / "store" / "consumequeue")
     ballast = use_up(disk)  # the first checkpoint may have been written meanwhile: all that is gone is built again nevertheless

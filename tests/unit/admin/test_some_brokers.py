@@ -33,14 +33,14 @@ from tests.unit.broker.running import Peer
 
 AWAY, SLAVE_AWAY = "127.0.0.1:1", "127.0.0.1:2"
 GROUP, TOPIC, RETRY = "readers", "shared", "%RETRY%readers"
-KEPT, ELSEWHERE = "kept", "elsewhere"
-"""A topic whose permissions are changed; one that only brokers have that are away."""
+KEPT, ELSEWHERE, GIVEN = "kept", "elsewhere", "given"
+"""A topic whose permissions are changed; one that only brokers have that are away; one that the other gets."""
 POPPED = ("%RETRY%popping+one", "%RETRY%popping+two")
 """Retry topics of one POP group."""
 
 
 async def register(peer: Peer, namesrv: str, cluster_name: str, name: str, broker_id: int, address: str) -> None:
-    topics = {topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, KEPT, ELSEWHERE, "TBW102")}
+    topics = {topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, KEPT, ELSEWHERE, GIVEN, "TBW102")}
     body = RegisterBrokerBody(topics, DataVersion(1, 1)).encode()
     fields = {"brokerName": name, "brokerAddr": address, "clusterName": cluster_name, "haServerAddr": address, "brokerId": broker_id}
     answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body, namesrv)
@@ -266,7 +266,7 @@ def test_offsets_that_were_cloned_are_named_where_others_were_not(admin: Admin, 
 
 
 def test_a_topic_that_a_master_gets_had_no_permissions_there(failing: Any, away: Cluster) -> None:
-    found, _ = failing("updateTopicPerm", "-c", "DefaultCluster", "-t", ELSEWHERE, "-p", "4")
+    found, _ = failing("updateTopicPerm", "-c", "DefaultCluster", "-t", GIVEN, "-p", "4")
     assert found["done"] == [{"address": away.broker, "perm": 4, "permBefore": None}]
 
 

@@ -81,7 +81,9 @@ async def pair(
     slave: dict[str, str] | None = None,
     credentials: Credentials | None = None,
 ) -> AsyncIterator[Pair]:
-    async with running(home / "master", haListenPort="0", brokerRole="SYNC_MASTER", slaveReadEnable="true", **(master or {})) as at:
+    """A send waits for the slave as long as a test does."""
+    patient = {"haListenPort": "0", "brokerRole": "SYNC_MASTER", "slaveReadEnable": "true", "slaveTimeout": str(int(PATIENCE_S * 1000))}
+    async with running(home / "master", **{**patient, **(master or {})}) as at:
         ha_port = at.broker.parts.ha.port if at.broker.parts else 0
         settings = {
             "brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "slaveReadEnable": "true",

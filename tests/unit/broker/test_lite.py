@@ -19,7 +19,7 @@ from rocketpy.broker.names import consistent_hash, lite_parts, lite_queue
 from rocketpy.broker.subscriptions import GroupConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.recorder import Clock
-from tests.unit.broker.running import Peer, Running, run, running
+from tests.unit.broker.running import Peer, Running, eventually, run, running
 from tests.unit.broker.test_metrics import PROM, scrape, value
 
 ON = {"enableLmq": "true", "enableMultiDispatch": "true"}
@@ -188,10 +188,7 @@ def test_a_lite_topic_is_shared_or_taken_over(tmp_path: Path) -> None:
         for each in alone:
             assert (await each.control("PARTIAL_ADD", "a")).code == 0
         told = alone[0].peer.requests
-        for _ in range(1000):
-            if told:
-                break
-            await asyncio.sleep(0.01)
+        await eventually(lambda: told, "the notice")
         assert [(each.code, each.fields["liteTopic"], each.fields["clientId"]) for each in told] == [
             (RequestCode.NOTIFY_UNSUBSCRIBE_LITE, "a", "c1")
         ]

@@ -26,7 +26,7 @@ from rocketpy.broker.transaction_metrics import TransactionMetrics
 from rocketpy.metrics.settings import parse_labels
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
-from tests.processes import PATIENCE_S, wait_until
+from tests.processes import PATIENCE_S, free_port, wait_until
 from tests.unit.broker.running import broker_config, eventually, has_ipv6_loopback, run, running
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
@@ -340,9 +340,9 @@ def test_a_port_that_another_has_by_ipv6_is_served_by_ipv4(tmp_path: Path, caplo
     async def test() -> None:
         with socket.socket(socket.AF_INET6) as other:
             other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            other.bind(("::", 0))
+            port = free_port()  # of IPv4, too
+            other.bind(("::", port))
             other.listen()
-            port = other.getsockname()[1]
             async with running(tmp_path, metricsExporterType="PROM", metricsPromExporterPort=str(port), metricsPromExporterHost="0.0.0.0"):
                 socket.create_connection(("127.0.0.1", port), PATIENCE_S).close()
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy.broker.parts import now_ms
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
 from tests.processes import PATIENCE_S
 
 from .replicas import GROUP, TOPIC, Both, both_started, in_thread
-from .running import Peer, broker_config, eventually, run
+from .running import Peer, be_before, broker_config, eventually, run, run_in_time
 
 TOPIC_FIELDS = {
     "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
@@ -58,13 +59,17 @@ def _ids(both: Both) -> dict[int, str]:
 
 
 def test_delayed_messages_go_on_at_the_new_master_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
+    """They are not due before the election: positions are copied now and then, and what was delivered since comes once more."""
+
+    async def test(home: Path, factor: int) -> None:
         monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 0.1)
-        async with both_started(tmp_path, monkeypatch, messageDelayLevel="1s 2s") as both:
+        async with both_started(home, monkeypatch, messageDelayLevel=f"{factor}s") as both:
             one, two = both.replicas
             assert (await one.peer.send(TOPIC, b"plain")).code == 0
+            due_ms = now_ms() + 1000 * factor
             assert (await one.peer.send(TOPIC, b"late", properties="DELAY\x011\x02")).code == 0
             await both.elect(two)
+            be_before(due_ms)
             await eventually(lambda: two.count() == 2, "the delivery")
             first, second = one.service.parts, two.service.parts
             assert first is not None and second is not None
@@ -74,7 +79,7 @@ def test_delayed_messages_go_on_at_the_new_master_once(tmp_path: Path, monkeypat
             await both.in_sync()
             assert one.count() == 2
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_consumer_offsets_never_go_back_with_the_role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

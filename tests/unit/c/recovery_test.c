@@ -100,21 +100,6 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     fixture_close(store);
 }
 
-/* Somebody removed the queues of a killed broker, to have them built again, and left the checkpoint. */
-static void queues_that_are_gone_are_built_from_all_of_the_log(const rp_message_store_options *options) {
-    char path[600];
-    path_of(path, sizeof path, options->root_path, "abort");
-    close(open(path, O_RDWR | O_CREAT, 0644));
-    path_of(path, sizeof path, options->root_path, "consumequeue");
-    fixture_remove(path);
-    rp_message_store *store = fixture_open(options);
-    for (int32_t id = 0; id < 2; id++) {
-        CHECK(count_of(store, id) == MESSAGES / 2 && rp_consume_queue_min_offset(fixture_queue(store, "Recovery", id)) == 0);
-        CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), 0) == 0);
-    }
-    fixture_close(store);
-}
-
 static int allocations_left;
 
 static int allocate_until_the_disk_is_full(void *context, int fd, int64_t offset, int64_t size) {
@@ -149,6 +134,29 @@ static void a_rebuild_that_was_interrupted_begins_anew(const rp_message_store_op
         for (int64_t i = 0; i < MESSAGES / 2; i++) {
             CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
         }
+    }
+    fixture_close(store);
+}
+
+/* The checkpoint calls all their entries synced. The first start finds a full disk, and the next one an empty directory. */
+static void queues_that_are_gone_after_a_kill_are_built_again(const rp_message_store_options *options) {
+    char path[600];
+    rp_file_ops failing = *rp_file_ops_system();
+    failing.allocate = allocate_until_the_disk_is_full;
+    rp_message_store_options full = *options;
+    full.file_ops = &failing;
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    path_of(path, sizeof path, options->root_path, "consumequeue");
+    fixture_remove(path);
+    path_of(path, sizeof path, options->root_path, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+    allocations_left = 0;
+    CHECK(rp_message_store_open(&full, &store, &error) == RP_E_DISK_FULL);
+    store = fixture_open(options);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2 && rp_consume_queue_min_offset(fixture_queue(store, "Recovery", id)) == 0);
+        CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), 0) == 0);
     }
     fixture_close(store);
 }
@@ -465,9 +473,9 @@ int main(void) {
     a_checkpoint_of_the_lowest_time_allows_no_start_but_the_first(&options);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
-    queues_that_are_gone_are_built_from_all_of_the_log(&options);
     a_rebuild_that_was_interrupted_begins_anew(&options, 1);
     a_rebuild_that_was_interrupted_begins_anew(&options, 0);
+    queues_that_are_gone_after_a_kill_are_built_again(&options);
     damage_below_what_was_synced_costs_one_message(&options, end);
     zeros_below_what_was_synced_are_not_the_end(&options, end);
     a_log_that_ends_before_what_was_synced_is_told(&options, end);

@@ -19,6 +19,7 @@ from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
 from rocketpy.remoting.credentials import Credentials
 from rocketpy.testing import LocalRocketMQ
+from tests.processes import PATIENCE_S
 
 from .test_authority import CHECKS, new_user, quick_copies, signed_by
 from .test_relay import BROKER, Client, client_of, with_port
@@ -158,7 +159,7 @@ def test_a_broker_that_hangs_keeps_nobody_from_the_others() -> None:
         looks = [asyncio.create_task(found._message("hung", 0)) for _ in range(4 * LOOKS_MAX)]
         await asyncio.sleep(0)
         with pytest.raises(CommandError, match="there is none"):
-            await asyncio.wait_for(found._message("healthy", 0), 2)
+            await asyncio.wait_for(found._message("healthy", 0), PATIENCE_S)
         for look in looks:
             look.cancel()
         await asyncio.wait(looks)
