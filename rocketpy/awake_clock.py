@@ -22,6 +22,11 @@ LOOK_S = 0.5
 GAP_MS = 2_000
 
 
+def monotonic_ms() -> int:
+    """Milliseconds since any moment, for how long something lasts: the wall clock may be set meanwhile."""
+    return time.monotonic_ns() // 1_000_000
+
+
 class AwakeClock:
     """Milliseconds since any moment. Gaps are cut while keep() runs."""
 
@@ -30,7 +35,7 @@ class AwakeClock:
         self._left_out_ms = 0
 
     def __call__(self) -> int:
-        now_ms = time.monotonic_ns() // 1_000_000
+        now_ms = monotonic_ms()
         if self._looked_ms is not None:
             gap_ms = now_ms - self._looked_ms
             if gap_ms > GAP_MS:
@@ -41,7 +46,7 @@ class AwakeClock:
 
     async def keep(self) -> None:
         """Looks at the clock until cancelled, so that a gap between two looks is one."""
-        self._looked_ms = time.monotonic_ns() // 1_000_000
+        self._looked_ms = monotonic_ms()
         while True:
             await asyncio.sleep(LOOK_S)
             self()

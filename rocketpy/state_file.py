@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_MORE_DESCRIPTORS = "raise the limit of open files (ulimit -n, LimitNOFILE)"
+_PASSING = {errno.EMFILE: _MORE_DESCRIPTORS, errno.ENFILE: _MORE_DESCRIPTORS, errno.ENOMEM: "free memory", errno.EIO: "check the disk"}
+"""What keeps a good file from being read. Who moved it away would begin without it for nothing."""
 PRIVATE = 0o600
 
 
@@ -144,10 +147,9 @@ class StateFile:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not path.is_symlink():
                 return False, None
+            remedy = _PASSING.get(error.errno or 0, "give this user the file, or move it away to begin without it")
             raise StoreIOError(
-                f"the state cannot be read: {error.strerror}; give this user the file, or move it away to begin without it",
-                file=str(path),
-                os_errno=error.errno or 0,
+                f"the state cannot be read: {error.strerror}; {remedy}", file=str(path), os_errno=error.errno or 0
             ) from error
         if not data.strip(b" \t\r\n\0"):
             self.faults.append(FileFault(path, f"{len(data)} bytes, all blank"))

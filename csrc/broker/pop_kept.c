@@ -102,6 +102,16 @@ void rp_kept_put_off(rp_kept_queue *queue, rp_kept_checkpoint *kept, int64_t loo
     sift(queue, kept);
 }
 
+/* What is hastened passes only those above it, which have been visited. */
+void rp_kept_clock_set_back(rp_kept_queue *queue, int64_t now_ms, int64_t grace_ms) {
+    for (uint32_t place = 0; place < queue->heap_count; place++) {
+        rp_kept_checkpoint *kept = queue->heap[place];
+        int64_t farthest = now_ms + kept->invisible_ms + grace_ms;
+        if (kept->look_ms > farthest)
+            rp_kept_put_off(queue, kept, farthest);
+    }
+}
+
 /* ---- in and out ---- */
 
 enum rp_kept_kind rp_kept_kind_of(const rp_pop_checkpoint *checkpoint) {

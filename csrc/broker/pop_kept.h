@@ -74,6 +74,8 @@ int rp_kept_is_over(const rp_kept_checkpoint *kept);
 /* Returns the checkpoint to look at next; NULL: there is none. */
 rp_kept_checkpoint *rp_kept_next(const rp_kept_queue *queue);
 void rp_kept_put_off(rp_kept_queue *queue, rp_kept_checkpoint *kept, int64_t look_ms);
+/* After the clock was set back to now_ms: nothing is looked at later than grace_ms behind its invisible time from now on. */
+void rp_kept_clock_set_back(rp_kept_queue *queue, int64_t now_ms, int64_t grace_ms);
 void rp_kept_remove(rp_kept_table *table, rp_kept_queue *queue, rp_kept_checkpoint *kept);
 /* Returns the revive offset of the oldest; INT64_MAX: there is none. */
 int64_t rp_kept_oldest(const rp_kept_queue *queue);

@@ -141,6 +141,8 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     if (topic == NULL || open_queues(revive, topic) != RP_OK)
         return REVIVE_AGAIN_MS;
     bool goes_on = true;
+    for (uint32_t i = 0; now_ms < revive->now_ms && i < revive->queue_count; i++)
+        rp_kept_clock_set_back(&revive->queues[i].kept, now_ms, REVIVE_GRACE_MS);
     revive->now_ms = now_ms;
     take_notes(revive);
     for (uint32_t i = 0; goes_on && i < revive->queue_count && !revive_is_stopping(revive); i++)

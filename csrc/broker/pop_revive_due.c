@@ -199,18 +199,10 @@ static void tell(revive_batch *batch) {
     revive->is_refused = batch->is_refused;
 }
 
-/* Returns the next checkpoint if it is due. One that is further away than its invisible time was kept before the clock was set back. */
-static rp_kept_checkpoint *next_due(revive_queue *state, int64_t due_ms, int64_t now_ms) {
-    rp_kept_checkpoint *kept;
-    while ((kept = rp_kept_next(&state->kept)) != NULL) {
-        int64_t farthest = now_ms + kept->invisible_ms + REVIVE_GRACE_MS;
-        if (kept->look_ms <= due_ms)
-            return kept;
-        if (kept->look_ms <= farthest)
-            return NULL;
-        rp_kept_put_off(&state->kept, kept, farthest);
-    }
-    return NULL;
+/* Returns the next checkpoint if it is due. */
+static rp_kept_checkpoint *next_due(const revive_queue *state, int64_t due_ms) {
+    rp_kept_checkpoint *kept = rp_kept_next(&state->kept);
+    return kept != NULL && kept->look_ms <= due_ms ? kept : NULL;
 }
 
 bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t due_ms, int64_t now_ms) {
@@ -224,7 +216,7 @@ bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state
     batch.whole.pin = NULL;
     while (!batch.is_refused && !revive_is_stopping(revive)) {
         uint32_t count = 0;
-        for (; count < DUE_MAX && (due[count] = next_due(state, due_ms, now_ms)) != NULL; count++) {
+        for (; count < DUE_MAX && (due[count] = next_due(state, due_ms)) != NULL; count++) {
             before[count] = due[count]->over;
             rp_kept_put_off(&state->kept, due[count], INT64_MAX);
         }

@@ -10,6 +10,7 @@
 #include "reactor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,7 @@ rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address
     connection->close_reason = NULL;
     connection->closed_event = NULL;
     connection->is_dialed = false;
+    connection->is_spared = false;
     connection->is_undecided = reactor->server->has_passage;
     connection->dial_fault = 0;
     atomic_store_explicit(&connection->output_bytes, 0, memory_order_relaxed);
@@ -383,11 +385,25 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     return sent;
 }
 
+/* Whether the socket has what ends the silence or the stall, and no turn has come to it yet. A process that was stopped goes on with a
+ * turn without events (epoll_wait is interrupted), or with 512 of its connections. */
+static bool is_unheard(const rp_connection *connection, bool is_stall) {
+    uint32_t wanted = is_stall && connection->opening != RP_OPENING_HANDSHAKE ? EPOLLOUT : EPOLLIN;
+    struct pollfd socket = {connection->fd, wanted == EPOLLIN ? POLLIN : POLLOUT, 0};
+    return connection->spoken == NULL && (connection->events & wanted) != 0 && poll(&socket, 1, 0) == 1;
+}
+
 void rp_connection_on_timer(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_server_options *options = &reactor->server->options;
     bool is_stall;
     int64_t limit = next_limit(connection, &is_stall);
+    if (limit <= reactor->now_ns && !connection->is_spared && is_unheard(connection, is_stall)) {
+        connection->is_spared = true;
+        rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, reactor->now_ns + reactor->wheel.tick_ns);
+        return;
+    }
+    connection->is_spared = false;
     if (limit > reactor->now_ns) {
         if (limit != NEVER) {
             rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, limit);

@@ -73,6 +73,7 @@ struct rp_connection {
     bool is_dialed;                /* opened by us: dialed.c */
     uint8_t opening;               /* rp_opening */
     bool is_undecided;             /* it may be HTTP/2, which is forwarded: passage.h */
+    bool is_spared;                /* past its limit, with an event that waits for its turn: until the next tick */
     int dial_fault;                /* an errno: why it could not be opened */
     const rp_protocol *protocol;   /* NULL: RocketMQ's frames */
     void *spoken;                  /* the protocol's own state; NULL: it has not begun */

@@ -29,7 +29,7 @@ from .clients import Client
 from .group_faults import group_config_fault
 from .heartbeat import BROADCASTING, CLUSTERING
 from .json_members import fits_32_bits, list_member, text_member
-from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
+from .parts import HandlerTable, Parts, is_version, json_response, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
 from .request_modes import RequestMode, allocate
 from .subscriptions import GroupConfig
@@ -154,7 +154,7 @@ class GroupAdmin:
         return json_response({"connectionSet": _connections(clients)})
 
     def _all_producers(self, request: Request) -> Response:
-        ahead_ms = now_ms() - monotonic_ms()
+        ahead_ms = now_ms() - self._parts.clock()
         return json_response(
             {"data": {group: [_producer(client, ahead_ms) for client in clients] for group, clients in self._parts.producers}}
         )

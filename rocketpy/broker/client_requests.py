@@ -27,7 +27,7 @@ from .group_locks import LockRequest, lock_by_majority, unlock_in_group
 from .group_members import group_members
 from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
-from .parts import HandlerTable, Parts, monotonic_ms, read_body, read_object, read_queue
+from .parts import HandlerTable, Parts, read_body, read_object, read_queue
 from .pull import subscription_fault
 from .rebalance_locks import MessageQueue
 from .repeated_heartbeats import RepeatedHeartbeats
@@ -80,7 +80,7 @@ class ClientRequests:
             request.remote_address,
             request.language,
             request.version,
-            monotonic_ms(),
+            self._parts.clock(),
         )
         changed = [self._consume(heartbeat, data, client) for data in heartbeat.consumers]
         for group in heartbeat.producer_groups:

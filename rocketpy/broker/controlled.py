@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from .._core.remoting import Request
+from ..awake_clock import monotonic_ms
 from ..config import Config
 from ..ha.auto_switch import AutoSwitchHaService
 from ..remoting.codes import RequestCode, ResponseCode
@@ -24,7 +25,7 @@ from .broker_metadata import BrokerMetadataFiles
 from .controller_calls import ControllerCalls
 from .housekeeping import Housekeeping
 from .metadata_acks import CATCH_UP, MetadataAcks, versions
-from .parts import HandlerTable, Parts, monotonic_ms, now_ms
+from .parts import HandlerTable, Parts, now_ms
 from .replica_state import Role
 from .replicas_manager import Replicas
 from .role_services import RoleServices

@@ -28,6 +28,7 @@ from typing import Final, Protocol
 from .._core.errors import InvalidArgument, NetworkError, NoMemory, RocketpyError, TooLarge
 from .._core.results import Message
 from .._core.store import decode_message
+from ..awake_clock import monotonic_ms
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader
@@ -36,7 +37,7 @@ from ..repeated_warning import RepeatedWarning
 from . import names
 from .escaped_checkpoints import EscapedCheckpoints, NotThere, PopRecord
 from .escaping_messages import Master, Place, choose, is_of_pop, other_masters, place_of, popped_topics, request_of, topics_to_ask
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 
 log = logging.getLogger(__name__)
 

@@ -22,10 +22,11 @@ from typing import Final
 from .._core.errors import OffsetOutOfRange, StoreCorrupt
 from .._core.results import Message, UndecidedHalf
 from .._core.store import MessageStore, decode_message
+from ..awake_clock import monotonic_ms
 from . import names
 from .escape_bridge import PASSED_ON, STUCK, EscapeBridge
 from .escaping_messages import place_of
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 from .set_aside import ASIDE_MAX, SetAside
 from .transaction_checks import GROUP
 

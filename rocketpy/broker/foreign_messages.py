@@ -18,12 +18,13 @@ from typing import Final
 from .._core.errors import Busy, NetworkError, NoMemory, NotFound, RocketpyError
 from .._core.results import ForeignMessage
 from .._core.store import decode_message
+from ..awake_clock import monotonic_ms
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import GetRouteInfoRequestHeader, PullMessageRequestHeader
 from ..remoting.route import TopicRoute
 from . import names
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 
 log = logging.getLogger(__name__)
 

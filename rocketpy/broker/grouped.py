@@ -7,13 +7,14 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ..awake_clock import monotonic_ms
 from ..config import Config
 from ..dledger.log_node import LogNode
 from ..ha.ledger import LedgerHa, broker_id_of
 from .group_roles import GroupRoles
 from .housekeeping import Housekeeping
 from .ledger_options import member_settings
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 from .role_services import RoleServices
 from .settings import SLAVE
 from .slave_synchronize import SlaveSynchronize

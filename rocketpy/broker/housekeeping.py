@@ -10,6 +10,7 @@ import asyncio
 import logging
 
 from .._core.errors import NetworkError
+from ..awake_clock import monotonic_ms
 from ..remoting.look_up import LookUps
 from . import names
 from .acting_master import ActingMaster
@@ -21,7 +22,7 @@ from .late_syncs import LOOK_S, LateSyncs
 from .lite_lifecycle import LiteLifecycle
 from .mapping_cleaner import MappingCleaner
 from .native_options import flush_timing
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 from .periodic import at_midnight, every, plain
 from .pop import RetryTopics
 from .slave_synchronize import SlaveSynchronize
@@ -72,6 +73,7 @@ class Housekeeping:
         lite_clients_s = config.integer("liteSubscriptionCheckInterval") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
         tasks = [
+            parts.clock.keep(),
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
             every("store rates", STORE_RATES_S, plain(parts.stats.sample_rates)),
             every("topic and group rates", SERIES_RATES_S, plain(parts.stats.sample_series)),

@@ -19,8 +19,9 @@ from typing import Final
 
 from .._core.errors import RocketpyError
 from .._core.store import MessageStore
+from ..awake_clock import monotonic_ms
 from . import names
-from .parts import Parts, monotonic_ms, now_ms
+from .parts import Parts, now_ms
 from .topics import is_lite_parent, lite_minutes
 
 log = logging.getLogger(__name__)

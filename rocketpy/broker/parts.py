@@ -17,6 +17,7 @@ from .._core.broker import Broker
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
 from ..auth.service import AuthService
+from ..awake_clock import AwakeClock
 from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
@@ -151,6 +152,8 @@ class Parts:
     act: Callable[[Iterable[Action]], None]
     auth: AuthService
     server_of: Callable[[int], Server]
+    clock: AwakeClock
+    """By which clients are silent, and their locks and subscriptions old: not for what this broker stood still for."""
     boot_ms: int
     memory_bytes: int
     """The memory of this machine."""
@@ -229,10 +232,6 @@ HandlerTable = Mapping[int, Handler]
 def now_ms() -> int:
     """Milliseconds since 1970, by the wall clock."""
     return time.time_ns() // 1_000_000
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def json_response(value: Any, fields: Fields = None) -> Response:

@@ -22,7 +22,7 @@ from .._core.remoting import Request
 from . import names
 from .clients import Channel, Client, ConsumerGroup, Heard
 from .heartbeat import Heartbeat
-from .parts import Parts, monotonic_ms
+from .parts import Parts
 
 DIGEST_BYTES = 12
 
@@ -47,7 +47,7 @@ class RepeatedHeartbeats:
             return False
         clients = [self._unchanged(channel, *group) for group in zip(heard.consumers[::2], heard.consumers[1::2], strict=True)]
         clients += [parts.producers.find(group, channel) for group in produces_for]
-        now = monotonic_ms()
+        now = parts.clock()
         for client in clients:
             if client is None:
                 return False

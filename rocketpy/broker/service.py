@@ -31,6 +31,7 @@ from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
 from ..auth.service import AuthService
+from ..awake_clock import AwakeClock, monotonic_ms
 from ..config import Config, Value, join_address
 from ..config.rules import VIP_PORT_DISTANCE
 from ..garbage import loading_anew
@@ -78,7 +79,7 @@ from .native_options import (
     store_options,
 )
 from .other_brokers import OtherBrokers
-from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
+from .parts import Parts, SettingsHolder, now_ms
 from .persistence import save_for_good
 from .pop import PopRequests
 from .pull import PullRequests
@@ -364,10 +365,10 @@ class BrokerService:
             settings=group_settings(config),
             on_forbidden=lambda group, topic: consumers.republish(group, topic),
         )
-        expires_ms = config.integer("channelExpiredTimeout")
+        clock, expires_ms = AwakeClock(), config.integer("channelExpiredTimeout")
         consumers = ConsumerTable(
             native,
-            monotonic_ms,
+            clock,
             expires_ms=expires_ms,
             is_readable=groups.is_readable,
             notifies=lambda group: (known := groups.get(group)) is None or known.notify_ids_changed,
@@ -387,10 +388,7 @@ class BrokerService:
             topics.texts,
         )
         routes = TopicRoutes(
-            self._client,
-            lambda: registration.name_servers,
-            lambda topic: own_queues(topics, current.broker_name, topic),
-            monotonic_ms,
+            self._client, lambda: registration.name_servers, lambda topic: own_queues(topics, current.broker_name, topic), monotonic_ms
         )
         orders = ConsumerOrders(native, topics, groups.__contains__, now_ms)
         is_light = config.boolean("enableLmq")
@@ -425,9 +423,9 @@ class BrokerService:
             groups=groups,
             offsets=offsets,
             consumers=consumers,
-            producers=ProducerTable(native, monotonic_ms, expires_ms=expires_ms),
-            locks=RebalanceLocks(monotonic_ms, on_granted=lambda group: native.set_locked(group, True)),
-            lite=LiteSubscriptions(native, monotonic_ms, groups.get, lambda: settings.current.lite_subscriptions_max),
+            producers=ProducerTable(native, clock, expires_ms=expires_ms),
+            locks=RebalanceLocks(clock, on_granted=lambda group: native.set_locked(group, True)),
+            lite=LiteSubscriptions(native, clock, groups.get, lambda: settings.current.lite_subscriptions_max),
             request_modes=modes,
             consumer_orders=orders,
             stats=BrokerStats(
@@ -455,6 +453,7 @@ class BrokerService:
             act=self._act,
             auth=self._auth,
             server_of=lambda listener: self._servers[listener],
+            clock=clock,
             boot_ms=boot_ms,
             memory_bytes=config.integer("memory"),
         )

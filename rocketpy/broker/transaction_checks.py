@@ -26,13 +26,14 @@ from typing import Final
 from .._core.errors import NotFound, RocketpyError, TooLarge
 from .._core.results import HalfCopy, UndecidedHalf
 from .._core.store import decode_message
+from ..awake_clock import monotonic_ms
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CheckTransactionStateRequestHeader
 from ..remoting.records import place_id
 from . import names
 from .consumer_offsets import ConsumerOffsets
 from .half_copies import HalfCopies
-from .parts import Parts, monotonic_ms, now_ms
+from .parts import Parts, now_ms
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
-from ..awake_clock import AwakeClock
+from ..awake_clock import AwakeClock, monotonic_ms
 from ..config import Config, StoredConfig, home_directory
 from ..dledger import DLedgerNode, GroupSettings, parse_peers
 from ..metrics.settings import exporter_settings
@@ -62,10 +61,6 @@ ALONE_VOTE_MS = (1, 2)
 """For the ballot of a member that nobody can compete with."""
 
 
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
 class Controller:
     """The controller: `controller = Controller(load_config("controller", file)); await controller.start(); … await controller.stop()`."""
 
@@ -77,7 +72,7 @@ class Controller:
         self._counters = Counters()
         self._metrics: Exporter | None = None
         self._log_tap = log_tap
-        self._notices = RoleNotices(self.lives, _monotonic_ms)
+        self._notices = RoleNotices(self.lives, monotonic_ms)
         self._stored_config = StoredConfig(config, Path(config.text("configStorePath")))
         self._wanted: dict[tuple[str, str], None] = {}
         self._wake_elector = asyncio.Event()

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
-from ..awake_clock import AwakeClock
+from ..awake_clock import AwakeClock, monotonic_ms
 from ..config import Config, StoredConfig, Value
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
@@ -41,10 +40,6 @@ NOTIFY_TIMEOUT_S = 0.3
 NOTIFICATIONS_MAX = 1024
 DEPARTED_TOPICS_MAX = 5000
 """Of brokers that go in one turn of the loop, some ten milliseconds."""
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class NameServer:
@@ -88,7 +83,7 @@ class NameServer:
         """Binds, listens and answers. Raises NetworkError when the port is taken."""
         self.kv_config.load()
         self._loop = asyncio.get_running_loop()
-        self._started_ms = _monotonic_ms()
+        self._started_ms = monotonic_ms()
         config = self.config
         tls = tls_settings(config)
         client_tls = client_context(config, tls)
@@ -104,7 +99,7 @@ class NameServer:
             self.routes,
             self.kv_config,
             Effects(self._notify, self._unregister, self._stored_config.store),
-            lambda: _monotonic_ms() - self._started_ms,
+            lambda: monotonic_ms() - self._started_ms,
         )
         self._service = RemotingService(server, requests.handlers, on_closed=self._connection_closed)
         self._service.start()

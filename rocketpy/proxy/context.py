@@ -19,11 +19,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def monotonic_ms() -> int:
-    """Milliseconds since any moment, for how long something lasts: the wall clock may be set meanwhile."""
-    return time.monotonic_ns() // 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """What is known about one call and its caller."""

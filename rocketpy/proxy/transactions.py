@@ -21,6 +21,7 @@ from typing import Final
 from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Command
 from .._core.results import Message
+from ..awake_clock import monotonic_ms
 from ..remoting.codes import RequestCode
 from ..remoting.command import CommandError, check_success
 from ..remoting.headers import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
@@ -31,7 +32,6 @@ from ..repeated_warning import RepeatedWarning
 from . import schema
 from .brokers import Brokers
 from .clients import Clients
-from .context import monotonic_ms
 from .messages import grpc_message
 from .settings import ProxySettings
 from .status import ProxyError

@@ -173,6 +173,27 @@ def test_what_cannot_be_read_just_now_is_no_reason_to_begin_with_less(
     assert not list(path.parent.glob("*.damaged"))
 
 
+@pytest.mark.parametrize(
+    ("os_errno", "remedy"),
+    [(errno.EMFILE, "raise the limit of open files"), (errno.EIO, "check the disk"), (errno.EACCES, "give this user")],
+)
+def test_who_has_no_descriptor_left_is_not_told_to_move_the_file_away(
+    case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, os_errno: int, remedy: str
+) -> None:
+    """It is whole: without it the broker would begin without its topics."""
+    written_twice(case)
+
+    def fail(path: Path) -> bytes:
+        raise OSError(os_errno, os.strerror(os_errno))
+
+    again = case()
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(StoreIOError) as caught:
+        again.load()
+    assert f"{os.strerror(os_errno)}; {remedy}" in str(caught.value)
+    assert ("move it away" in str(caught.value)) == (os_errno == errno.EACCES)
+
+
 def test_a_whole_table_with_a_number_we_do_not_take_is_no_damaged_one(tmp_path: Path) -> None:
     path = tmp_path / "topics.json"
     path.write_text('{"topicConfigTable":{"t1":{"topicName":"t1"},"wide":{"topicName":"wide","readQueueNums":70000}},"dataVersion":{}}')

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.broker import client_requests, repeated_heartbeats
 from rocketpy.broker.client_requests import ClientRequests
 from rocketpy.broker.clients import EXPIRES_MS, Action, Channel, CloseChannel, ConsumerTable, ProducerTable
 from rocketpy.broker.heartbeat import Heartbeat
@@ -44,6 +43,7 @@ class Broker:
             deletion=SimpleNamespace(is_under_way=lambda topic: False),
             registration=SimpleNamespace(announce=self.announced.extend),
             act=self.actions.extend,
+            clock=clock,
         )
         requests = ClientRequests(self.parts)  # type: ignore[arg-type]
         self._handlers = requests.handlers(0)
@@ -150,44 +150,38 @@ def answer_of(broker: Broker, *heartbeat: Any) -> Any:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in (client_requests, repeated_heartbeats):
-        monkeypatch.setattr(module, "monotonic_ms", lambda: clock.ms)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 def compare(script: list[tuple[str, int, Any]]) -> None:
     """Two brokers, step by step."""
-    with pytest.MonkeyPatch.context() as patch:
-        clock = Clock()
-        for module in (client_requests, repeated_heartbeats):
-            patch.setattr(module, "monotonic_ms", lambda: clock.ms)
-        brokers = (Broker(clock), Broker(clock, remembers=False))
-        last: dict[int, bytes] = {}
-        for step, one, two in script:
-            clock.ms += 1
-            answers = []
-            if step == "hear":
-                last[one] = BODIES[two]
-            if step == "wait":
-                clock.ms += one
-            for broker in brokers:
-                if step in ("hear", "again"):
-                    body = last.setdefault(one, BODIES[0])
-                    answers.append([answer_of(broker, one, body) for _ in range(two if step == "again" else 1)])
-                elif step == "leave":
-                    broker.ask(RequestCode.UNREGISTER_CLIENT, one, b"", {"clientID": "c", "consumerGroup": two})
-                elif step == "stop producing":
-                    broker.ask(RequestCode.UNREGISTER_CLIENT, one, b"", {"clientID": "c", "producerGroup": two})
-                elif step == "close":
-                    broker.close(one)
-                elif step == "wait":
-                    broker.scan()
-                elif step == "change":
-                    change(broker, one)
-            assert not answers or answers[0] == answers[1]
-            assert brokers[0].state() == brokers[1].state()
+    clock = Clock()
+    brokers = (Broker(clock), Broker(clock, remembers=False))
+    last: dict[int, bytes] = {}
+    for step, one, two in script:
+        clock.ms += 1
+        answers = []
+        if step == "hear":
+            last[one] = BODIES[two]
+        if step == "wait":
+            clock.ms += one
+        for broker in brokers:
+            if step in ("hear", "again"):
+                body = last.setdefault(one, BODIES[0])
+                answers.append([answer_of(broker, one, body) for _ in range(two if step == "again" else 1)])
+            elif step == "leave":
+                broker.ask(RequestCode.UNREGISTER_CLIENT, one, b"", {"clientID": "c", "consumerGroup": two})
+            elif step == "stop producing":
+                broker.ask(RequestCode.UNREGISTER_CLIENT, one, b"", {"clientID": "c", "producerGroup": two})
+            elif step == "close":
+                broker.close(one)
+            elif step == "wait":
+                broker.scan()
+            elif step == "change":
+                change(broker, one)
+        assert not answers or answers[0] == answers[1]
+        assert brokers[0].state() == brokers[1].state()
 
 
 @given(script=st.lists(STEPS, max_size=40))

@@ -157,18 +157,32 @@ static void records_of_rocketmq_and_of_strangers(void) {
     close_revive(&fx, &c);
 }
 
+/* Nor while the queue has checkpoints of pops behind it, which come first. */
 static void a_clock_set_back_does_not_hold_messages(void) {
+    const int64_t set_back_ms = POP_MS - 86400000;
     fixture fx;
     client c;
     open_revive(&fx, &c);
-    send_message(&c, "T", 0, NULL, "body");
-    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
-    put(&fx, 0, &checkpoint);
+    for (int64_t start = 0; start < 12; start++) {
+        send_message(&c, "T", 0, NULL, "body");
+        rp_pop_checkpoint checkpoint = checkpoint_of(start, 1, 1000 + (start * 7 % 10) * 100);
+        put(&fx, 0, &checkpoint);
+    }
     turn(&fx, POP_MS);
-    turn(&fx, POP_MS - 86400000);
+    rp_pop_checkpoint behind = checkpoint_of(12, 1, 500);
+    behind.pop_time_ms = set_back_ms;
+    send_message(&c, "T", 0, NULL, "body");
+    put(&fx, 0, &behind);
+    turn(&fx, set_back_ms);
     CHECK(end_of(&fx, RETRY, 0) == 0);
-    turn(&fx, POP_MS - 86400000 + 1000 + REVIVE_GRACE_MS);
+    behind.start_offset++;
+    behind.invisible_ms = 10000;
+    send_message(&c, "T", 0, NULL, "body");
+    put(&fx, 0, &behind);
+    turn(&fx, set_back_ms + 500 + REVIVE_GRACE_MS);
     CHECK(end_of(&fx, RETRY, 0) == 1);
+    turn(&fx, set_back_ms + 2000 + REVIVE_GRACE_MS);
+    CHECK(end_of(&fx, RETRY, 0) == 13 && stats_of(&fx).checkpoints_kept == 1);
     close_revive(&fx, &c);
 }
 
