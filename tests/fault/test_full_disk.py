@@ -208,7 +208,7 @@ def test_a_start_that_finds_no_space_for_queues_that_are_lost_says_how_much_it_n
     wait_until(lambda: int.from_bytes(checkpoint.read_bytes()[40:48]) > 0, what="entries that the checkpoint calls synced")
     broker.kill()
     shutil.rmtree(disk / "store" / "consumequeue")
-    ballast = use_up(disk)  # the first checkpoint may have been written meanwhile: all that is gone is built again nevertheless
+    ballast = use_up(disk)
     refused = run("broker", "-c", str(broker.config))
     file = disk / "store" / "consumequeue" / TOPIC / "0" / f"{0:020}"
     needs = r"no space for \d+ bytes of queue entries: No space left on device; free disk space or add a disk, then start again"
