@@ -6,9 +6,9 @@
  *             RocketMQ, whose checkpoint has none, by a queue that begins too late and by a pass over the last three files. Then all
  *             queues are rebuilt. That is noted on disk first: if the rebuild is interrupted, the next start begins it again. Queues
  *             whose messages have all expired are not rebuilt, because nothing else says where they ended
- *   unclean   start = the exact offset of a checkpoint of ours (the first file if the queues' directory is gone), else the newest file whose first
- *             record is older than the checkpoint's times, else the first file. Queues go back to start; every record from there is checked
- *             and dispatched, over the entries that are there; then what they hold behind is cleared
+ *   unclean   start = the exact offset of a checkpoint of ours (the first file if the queues' directory is gone), else the newest file
+ *             whose first record is older than the checkpoint's times, else the first file. Queues go back to start; every record from
+ *             there is checked and dispatched, over the entries that are there; then what they hold behind is cleared
  *   damage    of bytes that the checkpoint calls synced is no torn end: it is passed over to the next whole record, and reported
  *   end       otherwise the first place that is not a whole record. What lies behind it in its file is cleared on disk before the store
  *             opens, so that no later crash can bring it back; later files are set aside; queue entries that point behind it are cut
