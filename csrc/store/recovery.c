@@ -469,6 +469,15 @@ static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
     return rc == RP_OK ? pass_over_log(recovery, error) : rc;
 }
 
+/* A file system that copies on write (btrfs) needs space to put entries over others: the queues give theirs back first. */
+static int pass_with_space(rp_recovery *recovery, rp_error *error) {
+    recovery->records = 0;
+    recovery->cut = 0;
+    int rc = cut_queues(recovery, recovery->start, error);
+    rc = rc == RP_OK ? clear_queues_behind(recovery, error) : rc;
+    return rc == RP_OK ? pass_over_log(recovery, error) : rc;
+}
+
 /* Returns up to where the group is known to have the log; or a status: that cannot be told now. */
 static int64_t find_confirmed(rp_recovery *recovery, rp_error *error) {
     if (!recovery->holds_back || recovery->read_only) {
@@ -493,6 +502,9 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         rc = cut_queues(recovery, recovery->start, error);
     }
     rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;
+    if (rc == RP_E_DISK_FULL && (!recovery->was_clean || recovery->queues_damaged)) {
+        rc = pass_with_space(recovery, error);
+    }
     if (rc == RP_OK && recovery->entries_missing && !recovery->read_only) {
         rc = rebuild_queues(recovery, error);
     }
