@@ -502,7 +502,7 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         rc = cut_queues(recovery, recovery->start, error);
     }
     rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;
-    if (rc == RP_E_DISK_FULL && (!recovery->was_clean || recovery->queues_damaged)) {
+    if (rc == RP_E_DISK_FULL && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
         rc = pass_with_space(recovery, error);
     }
     if (rc == RP_OK && recovery->entries_missing && !recovery->read_only) {
