@@ -57,6 +57,19 @@ static void look_like_a_clean_stop(const char *image) {
     CHECK(unlink(path) == 0);
 }
 
+/* What a kill leaves, with all queues gone; the checkpoint calls all their entries synced. */
+static void lose_all_queues(const char *image) {
+    char path[1024];
+    rp_message_store_options options;
+    options_of(&options, image);
+    fixture_close(fixture_open(&options)); /* writes the checkpoint */
+    snprintf(path, sizeof path, "%s/abort", image);
+    int fd = open(path, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && close(fd) == 0);
+    snprintf(path, sizeof path, "%s/consumequeue", image);
+    fixture_remove(path);
+}
+
 static void all_is_there(const char *path, int64_t n) {
     rp_message_store_options options;
     options_of(&options, path);
@@ -170,6 +183,7 @@ int main(void) {
     a_killed_recovery_loses_nothing(base, image, leave_as_it_is);
     a_killed_recovery_loses_nothing(base, image, lose_a_queue_file);
     a_killed_recovery_loses_nothing(base, image, look_like_a_clean_stop);
+    a_killed_recovery_loses_nothing(base, image, lose_all_queues);
     a_removed_abort_mark_hides_no_lost_entry(base);
     a_queue_that_lost_its_log_and_its_first_file_begins_anew(base);
     fixture_remove(base);
