@@ -25,7 +25,7 @@ class Output(Console):
 
 
 def output() -> Console:
-    """Standard output. If it is not a terminal, there is no limit on the width of a row."""
+    """Standard output. If it is not a terminal, a row may be FILE_WIDTH characters wide."""
     return Output() if sys.stdout.isatty() else Output(width=FILE_WIDTH)
 
 
