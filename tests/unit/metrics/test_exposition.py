@@ -67,6 +67,8 @@ OPEN = "application/openmetrics-text"
         {"QUERY_STRING": "other=1", "PATH_INFO": "/anything"},
         {"PATH_INFO": "/favicon.ico"},
         {"REQUEST_METHOD": "OPTIONS"},
+        {"REQUEST_METHOD": "OPTIONS", "HTTP_ACCEPT": f"{OPEN};version=x"},
+        {"PATH_INFO": "/favicon.ico", "HTTP_ACCEPT": f"{OPEN};version=x"},
         {"REQUEST_METHOD": "POST"},
     ],
 )
