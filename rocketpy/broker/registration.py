@@ -172,9 +172,9 @@ class Registration:
     async def start(self) -> None:
         """Registers with every name server, then again and again. Name servers that do not answer do not make the start fail."""
         first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")
+        self._tasks.append(first)  # also where this start is given up: stop ends it before it unregisters
         await asyncio.wait({first}, timeout=START_WAIT_S)
         if not first.done():
-            self._tasks.append(first)
             log.warning("a name server of %s did not answer within %g s; the broker starts without it", self.name_servers, START_WAIT_S)
         self._tasks.append(asyncio.create_task(self._run(), name="registration"))
         if self._settings.acting_master:
@@ -207,7 +207,7 @@ class Registration:
             for part in self._parts(self._snapshot(None)):
                 results = await self._register(targets, part)
                 failed |= {address: result for address, result in results.items() if isinstance(result, RocketpyError)}
-            for address in failed:  # whichever part it missed: it does not know all topics
+            for address in failed.keys() & set(self.name_servers):  # whichever part it missed: it does not know all topics
                 self.registered[address] = False
             return results | failed
 
@@ -333,10 +333,12 @@ class Registration:
         return results
 
     async def _ask(self, targets: Iterable[str], code: RequestCode, fields: Fields, body: bytes) -> Mapping[str, Command | RocketpyError]:
-        """All of them at once: one that has answered may have gone by the time that the last does."""
-        asked = list(targets)
+        """All of them at once: one that has answered may have gone by the time that the last does. Whoever is taken off the list meanwhile
+        is told that the broker leaves: a request behind that would bring it back, and what he answers does not count."""
+        asked = [address for address in targets if address in self.name_servers]
         self._left -= set(asked)
         answers = await self._client.invoke_all(asked, code, fields, body, timeout_s=self._settings.timeout_s)
+        answers = {address: answer for address, answer in answers.items() if address in self.name_servers}
         gone = {address: NetworkError(f"the connection to {address} ended behind its answer") for address in answers.keys() & self._left}
         return {**answers, **gone}
 
