@@ -19,6 +19,7 @@ import functools
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..remoting.headers import (
 )
 from ..remoting.json_codec import read_json
 from ..remoting.route import QueueData, TopicRoute
+from ..threads import leave_signals
 from .addresses import Identity
 from .callers import GroupCaller
 from .topic_texts import TopicTexts
@@ -119,6 +121,19 @@ def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) ->
     topic = registered_topic(config, broker_permission)
     queues = QueueData(broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
     return TopicRoute((queues,), ()).encode(standard=True)
+
+
+async def _beside(write: Callable[[], bytes]) -> bytes:
+    """On a thread of its own: all of the shared ones may wait for a disk, and a broker whose disk hangs is registered all the same, as is
+    one whose system has no more threads to give."""
+    executor = ThreadPoolExecutor(1, "register-body", leave_signals)
+    try:
+        written = asyncio.get_running_loop().run_in_executor(executor, write)
+    except RuntimeError:
+        return write()
+    finally:
+        executor.shutdown(wait=False)  # it ends behind its work
+    return await written
 
 
 def body_crc32(body: bytes) -> int:
@@ -312,7 +327,7 @@ class Registration:
         settings = self._settings
         write = functools.partial(register_body, snapshot, self._texts, compressed=settings.compressed)
         is_long = len(snapshot.configs) > TOPICS_AT_ONCE
-        body = await asyncio.get_running_loop().run_in_executor(None, write) if is_long else write()
+        body = await _beside(write) if is_long else write()
         identity = self.identity
         header = RegisterBrokerRequestHeader(
             broker_name=identity.broker_name,

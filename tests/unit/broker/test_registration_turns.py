@@ -1,9 +1,10 @@
-"""What happens while a registration is being made: the list of name servers changes, the start is given up."""
+"""What happens while a registration is being made: the list of name servers changes, the disk hangs, the start is given up."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -69,6 +70,32 @@ def test_a_name_server_that_is_taken_off_the_list_between_two_requests_gets_no_o
         assert registration.registered == {B: False} and registration.why_nowhere() and not results
 
     asyncio.run(run())
+
+
+def test_a_broker_whose_other_threads_all_wait_for_the_disk_is_registered_all_the_same() -> None:
+    async def run() -> None:
+        hangs = threading.Event()
+        with ThreadPoolExecutor(1) as executor:
+            asyncio.get_running_loop().set_default_executor(executor)
+            executor.submit(hangs.wait)
+            try:
+                registration, _ = make(ScriptedCaller(), Topics(*MANY))
+                await asyncio.wait_for(registration.register_all(), PATIENCE_S)
+            finally:
+                hangs.set()
+        assert registration.registered == {A: True, B: True}
+
+    asyncio.run(run())
+
+
+def test_a_broker_whose_system_has_no_more_threads_is_registered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    registration, _ = make(ScriptedCaller(), Topics(*MANY))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    asyncio.run(registration.register_all())
+    assert registration.registered == {A: True, B: True}
 
 
 def test_a_start_that_is_given_up_registers_nothing_behind_the_unregistration() -> None:
