@@ -187,8 +187,11 @@ class Registration:
     async def start(self) -> None:
         """Registers with every name server, then again and again. Name servers that do not answer do not make the start fail."""
         first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")
-        self._tasks.append(first)  # also where this start is given up: stop ends it before it unregisters
-        await asyncio.wait({first}, timeout=START_WAIT_S)
+        try:
+            await asyncio.wait({first}, timeout=START_WAIT_S)
+        finally:  # also where this start is given up: stop ends it before it unregisters
+            if not first.done():
+                self._tasks.append(first)
         if not first.done():
             log.warning("a name server of %s did not answer within %g s; the broker starts without it", self.name_servers, START_WAIT_S)
         self._tasks.append(asyncio.create_task(self._run(), name="registration"))
