@@ -83,7 +83,7 @@ cdef class RowIterator:
             name.size = row.name_sizes[i]
             self.position += name.size
             if i < self.exported.buffer.names:
-                if name.size != self.before[i].size or memcmp(name.data, self.before[i].data, name.size) != 0 or self.texts[i] is None:
+                if self.texts[i] is None or name.size != self.before[i].size or memcmp(name.data, self.before[i].data, name.size) != 0:
                     self.texts[i] = text_of_slice(name)
                     self.before[i] = name
                 values.append(self.texts[i])
@@ -98,7 +98,12 @@ cdef class RowIterator:
 cdef ExportedRows exported_rows(export_buffer *buffer):
     """Returns the buffer, which is no longer the caller's, as rows (names…, numbers…). Each becomes a tuple when it is asked for;
     consecutive ones with the same pair of names share its texts."""
-    cdef ExportedRows rows = ExportedRows()
+    cdef ExportedRows rows
+    try:
+        rows = ExportedRows()
+    except MemoryError:
+        free(buffer.data)
+        raise
     rows.buffer = buffer[0]
     if buffer.out_of_memory:
         raise NoMemory("no memory to export the table")

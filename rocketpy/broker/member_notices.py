@@ -3,6 +3,7 @@ RocketMQ: DefaultConsumerIdsChangeListener (5.3.3 broker/client/), which tells a
 
 Of a thousand members that come back at once each would be told of every other one: half a million notices. All changes that one turn brings
 are one notice to each member. A process that ends may be in hundreds of groups of as many members each: others have their turn in between.
+Of a group that changes again before all its members were told, those are told first that were not: it may change in every turn.
 
 Threads  one event loop. Bounds: TOLD_AT_ONCE notices in one turn of it.
 """
@@ -30,6 +31,7 @@ class MemberNotices:
     def __init__(self, link: ClientLink) -> None:
         self._link = link
         self._due: dict[str, Sequence[Channel]] = {}
+        self._ahead: dict[str, Sequence[Channel]] = {}  # of groups in _due: who was not told of an earlier change; the longest first
         self._turn: asyncio.Handle | None = None
 
     def add(self, change: Notify) -> None:
@@ -41,14 +43,24 @@ class MemberNotices:
         if self._due and self._turn is None:
             self._turn = asyncio.get_running_loop().call_soon(self._tell)
 
+    def _in_turn(self, group: str, channels: Sequence[Channel]) -> Sequence[Channel]:
+        """Once for many changes of a turn: that they come in costs nothing each."""
+        ahead = self._ahead.pop(group, channels)
+        if ahead is channels:
+            return channels
+        places = dict.fromkeys(ahead)
+        members = set(channels)
+        return [*(each for each in places if each in members), *(each for each in channels if each not in places)]
+
     def _tell(self) -> None:
         self._turn, chosen, room = None, [], TOLD_AT_ONCE
         while self._due and room > 0:
             group, channels = next(iter(self._due.items()))
+            channels = self._in_turn(group, channels)
             chosen.append((group, channels[:room]))
             del self._due[group]
             if len(channels) > room:
-                self._due[group] = channels[room:]
+                self._due[group] = self._ahead[group] = channels[room:]
             room -= len(channels)
         self._have_told()
         for group, channels in chosen:

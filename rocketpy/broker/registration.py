@@ -19,6 +19,7 @@ import functools
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..remoting.headers import (
 )
 from ..remoting.json_codec import read_json
 from ..remoting.route import QueueData, TopicRoute
+from ..threads import leave_signals
 from .addresses import Identity
 from .callers import GroupCaller
 from .topic_texts import TopicTexts
@@ -121,6 +123,19 @@ def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) ->
     return TopicRoute((queues,), ()).encode(standard=True)
 
 
+async def _beside(write: Callable[[], bytes]) -> bytes:
+    """On a thread of its own: all of the shared ones may wait for a disk, and a broker whose disk hangs is registered all the same, as is
+    one whose system has no more threads to give."""
+    executor = ThreadPoolExecutor(1, "register-body", leave_signals)
+    try:
+        written = asyncio.get_running_loop().run_in_executor(executor, write)
+    except RuntimeError:
+        return write()
+    finally:
+        executor.shutdown(wait=False)  # it ends behind its work
+    return await written
+
+
 def body_crc32(body: bytes) -> int:
     """CRC-32 without its sign bit, as RocketMQ keeps it in an int."""
     return zlib.crc32(body) & 0x7FFFFFFF
@@ -172,9 +187,12 @@ class Registration:
     async def start(self) -> None:
         """Registers with every name server, then again and again. Name servers that do not answer do not make the start fail."""
         first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")
-        await asyncio.wait({first}, timeout=START_WAIT_S)
+        try:
+            await asyncio.wait({first}, timeout=START_WAIT_S)
+        finally:  # also where this start is given up: stop ends it before it unregisters
+            if not first.done():
+                self._tasks.append(first)
         if not first.done():
-            self._tasks.append(first)
             log.warning("a name server of %s did not answer within %g s; the broker starts without it", self.name_servers, START_WAIT_S)
         self._tasks.append(asyncio.create_task(self._run(), name="registration"))
         if self._settings.acting_master:
@@ -207,7 +225,7 @@ class Registration:
             for part in self._parts(self._snapshot(None)):
                 results = await self._register(targets, part)
                 failed |= {address: result for address, result in results.items() if isinstance(result, RocketpyError)}
-            for address in failed:  # whichever part it missed: it does not know all topics
+            for address in failed.keys() & set(self.name_servers):  # whichever part it missed: it does not know all topics
                 self.registered[address] = False
             return results | failed
 
@@ -312,7 +330,7 @@ class Registration:
         settings = self._settings
         write = functools.partial(register_body, snapshot, self._texts, compressed=settings.compressed)
         is_long = len(snapshot.configs) > TOPICS_AT_ONCE
-        body = await asyncio.get_running_loop().run_in_executor(None, write) if is_long else write()
+        body = await _beside(write) if is_long else write()
         identity = self.identity
         header = RegisterBrokerRequestHeader(
             broker_name=identity.broker_name,
@@ -333,10 +351,12 @@ class Registration:
         return results
 
     async def _ask(self, targets: Iterable[str], code: RequestCode, fields: Fields, body: bytes) -> Mapping[str, Command | RocketpyError]:
-        """All of them at once: one that has answered may have gone by the time that the last does."""
-        asked = list(targets)
+        """All of them at once: one that has answered may have gone by the time that the last does. Whoever is taken off the list meanwhile
+        is told that the broker leaves: a request behind that would bring it back, and what he answers does not count."""
+        asked = [address for address in targets if address in self.name_servers]
         self._left -= set(asked)
         answers = await self._client.invoke_all(asked, code, fields, body, timeout_s=self._settings.timeout_s)
+        answers = {address: answer for address, answer in answers.items() if address in self.name_servers}
         gone = {address: NetworkError(f"the connection to {address} ended behind its answer") for address in answers.keys() & self._left}
         return {**answers, **gone}
 

@@ -41,10 +41,12 @@ def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
     others: WSGIApplication = make_wsgi_app(registry)
 
     def answer(environ: dict[str, object], start_response: StartResponse) -> Iterable[bytes]:
+        is_plain = environ["REQUEST_METHOD"] == "GET" and "name[]" not in parse_qs(str(environ.get("QUERY_STRING", "")))
+        if not is_plain or environ["PATH_INFO"] == "/favicon.ico":
+            return others(environ, start_response)
         _, content_type = choose_encoder(str(environ.get("HTTP_ACCEPT", "")))
         encoder = _encoder(content_type)
-        is_plain = environ["REQUEST_METHOD"] == "GET" and "name[]" not in parse_qs(str(environ.get("QUERY_STRING", "")))
-        if encoder is None or not is_plain or environ["PATH_INFO"] == "/favicon.ico":
+        if encoder is None:
             return others(environ, start_response)
         text, headers = encoder(registry.collect()), [("Content-Type", content_type)]
         if gzip_accepted(str(environ.get("HTTP_ACCEPT_ENCODING", ""))):

@@ -72,6 +72,31 @@ def test_others_have_their_turn_between_the_notices_of_many_groups() -> None:
     asyncio.run(scenario())
 
 
+def test_all_members_of_a_large_group_are_told_however_often_it_changes() -> None:
+    """A group of more members than one turn tells, which somebody joins in every turn: those at the end heard nothing until that ended."""
+    told: Counter[tuple[str, int]] = Counter()
+
+    def notify(channel: Channel, code: int, fields: Any = None) -> bool:
+        told[fields["consumerGroup"], channel.connection_id] += 1
+        return True
+
+    async def scenario() -> None:
+        notices = MemberNotices(Mock(notify=notify))
+        channels = [Channel(0, number) for number in range(3000)]
+        notices.add(Notify("other", tuple(channels[:5])))
+        for turn in range(30):
+            before = told.copy()
+            notices.add(Notify("g", tuple(channels[turn : 2500 + turn])))  # one leaves, too
+            await turns(1)
+        assert sum(told.values()) == 30_000 and told["other", 4] == 1
+        assert min(told["g", number] for number in range(29, 2500)) >= 10 and told["g", 2510] >= 6, "every third time"
+        await turns(2)
+        assert told - before == Counter({("g", number): 1 for number in range(29, 2529)}), "of the last change, everybody hears once"
+        assert not notices._due and not notices._ahead
+
+    asyncio.run(scenario())
+
+
 def test_who_cannot_be_told_is_one_line_of_the_log_for_each_group(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         notices = MemberNotices(Mock(notify=Mock(return_value=False)))
