@@ -109,7 +109,8 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     error = error == NULL ? &local : error;
     error->status = RP_OK;
     if (has_enough_files(queue->setup)) {
-        int refused = rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, rp_mapped_file_queue_directory(queue->row), -1,
+        /* Not RP_E_NO_MEMORY, which would hit any queue: who delivers messages to many queues sets aside those for this one only. */
+        int refused = rp_error_set(error, RP_E_IO, ENOMEM, rp_mapped_file_queue_directory(queue->row), -1,
                                    "a new queue needs a file, and those of the other queues are as many maps of this process as leave it "
                                    "room for its log and memory: delete topics, or raise vm.max_map_count (sysctl) and restart");
         rp_commit_log_tell_refused(queue->setup->log, error);
