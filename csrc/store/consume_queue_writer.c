@@ -382,6 +382,8 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
 }
 
 int rp_consume_queue_go_back(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    rp_error local;
+    error = error == NULL ? &local : error;
     rp_consume_queue_leave_file(queue);
     if (queue->is_batch) {
         return cut_batches(queue, offset, true, error);

@@ -72,7 +72,29 @@ static void goes_back(int64_t offset, int64_t end, int files) {
     fixture_remove(path);
 }
 
+static void recovery_needs_nobody_to_take_its_error(void) {
+    char path[400];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    fixture_never_flush(&options);
+    options.batch_topics = "Batches\n";
+    rp_message_store *store = fixture_open(&options);
+    for (int i = 0; i < 20; i++) {
+        rp_append_item item = fixture_item(fixture_queue(store, "Batches", 0), "three", 5);
+        item.inner_messages = 3;
+        CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
+    }
+    fixture_close(store);
+    fixture_forget_synced(path);
+    CHECK(rp_message_store_open(&options, &store, NULL) == RP_OK);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Batches", 0)) == 60);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 int main(void) {
+    recovery_needs_nobody_to_take_its_error();
     goes_back(0, 0, 0);
     goes_back(0, 1, 1);
     goes_back(1, PER_FILE, 1);
