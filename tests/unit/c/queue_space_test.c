@@ -72,6 +72,43 @@ static void goes_back(int64_t offset, int64_t end, int files) {
     fixture_remove(path);
 }
 
+static int64_t clears;
+
+static int count_clear(void *context, int fd, int64_t offset, int64_t size) {
+    clears++;
+    return rp_file_ops_system()->clear(context, fd, offset, size);
+}
+
+/* Each clear is followed by a sync. */
+static void only_what_went_back_is_cleared(void) {
+    enum { QUEUES = 20 };
+    char path[400];
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.clear = count_clear;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    fixture_never_flush(&options);
+    options.index_enable = 0;
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    for (int32_t id = 0; id < QUEUES; id++)
+        CHECK(fixture_append(store, fixture_queue(store, "T", id), 0) == RP_OK);
+    fixture_close(store);
+    for (int is_rebuild = 0; is_rebuild < 2; is_rebuild++) {
+        if (!is_rebuild)
+            fixture_forget_synced(path);
+        options.rebuild_queues = is_rebuild;
+        clears = 0;
+        store = fixture_open(&options);
+        CHECK(is_rebuild ? clears < QUEUES : clears >= QUEUES);
+        for (int32_t id = 0; id < QUEUES; id++)
+            CHECK(fixture_check(store, fixture_queue(store, "T", id), 0) == 0);
+        fixture_close(store);
+    }
+    fixture_remove(path);
+}
+
 static void recovery_needs_nobody_to_take_its_error(void) {
     char path[400];
     rp_message_store_options options;
@@ -94,6 +131,7 @@ static void recovery_needs_nobody_to_take_its_error(void) {
 }
 
 int main(void) {
+    only_what_went_back_is_cleared();
     recovery_needs_nobody_to_take_its_error();
     goes_back(0, 0, 0);
     goes_back(0, 1, 1);
