@@ -46,6 +46,7 @@ struct rp_consume_queue {
     _Atomic uint64_t cuts;
     int64_t wanted_entry;        /* reserving this entry asks for more space ahead */
     bool is_unclean;             /* behind its last entry lies one that was taken back and could not be cleared for want of space */
+    bool went_back;              /* recovery: its files may hold something behind its end */
     bool is_in_round;            /* it got an entry in the current round of dispatch */
     int64_t deleted_at;          /* log offset: records below it belonged to its deleted topic, and get no entry any more */
     /* Queue offset behind its last record in the log whose entry is held back; valid while placed_in equals the log's `places`. Written

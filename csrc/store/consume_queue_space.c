@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/page_inl.h"
 #include "commit_log_inl.h"
@@ -49,6 +50,9 @@ static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
     return end < file_size ? end : file_size;
 }
 
+/* True if the file is known to have blocks for all of bytes [from, end). */
+static bool has_blocks(int fd, int64_t from, int64_t end) { return lseek(fd, (off_t)from, SEEK_HOLE) >= (off_t)end; }
+
 /* Allocates blocks and pages for bytes [from, end) of the file. */
 static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t from, int64_t end, rp_error *error) {
     const rp_file_ops *ops = queue->setup->ops;
@@ -72,7 +76,8 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         }
         os_errno = errno;
         /* xfs wants free blocks even where it has to allocate none. */
-        failed = failed && rp_file_next_hole(fd, from, end) < end;
+        bool is_full = os_errno == ENOSPC || os_errno == EDQUOT;
+        failed = failed && !(is_full && has_blocks(fd, from, end));
         ops->close(ops->context, fd);
     }
     rp_file_map_random(rp_mapped_file_address(file), (size_t)file->size);
@@ -109,7 +114,8 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     error = error == NULL ? &local : error;
     error->status = RP_OK;
     if (has_enough_files(queue->setup)) {
-        int refused = rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, rp_mapped_file_queue_directory(queue->row), -1,
+        /* Not RP_E_NO_MEMORY, which would hit any queue: who delivers messages to many queues sets aside those for this one only. */
+        int refused = rp_error_set(error, RP_E_IO, ENOMEM, rp_mapped_file_queue_directory(queue->row), -1,
                                    "a new queue needs a file, and those of the other queues are as many maps of this process as leave it "
                                    "room for its log and memory: delete topics, or raise vm.max_map_count (sysctl) and restart");
         rp_commit_log_tell_refused(queue->setup->log, error);

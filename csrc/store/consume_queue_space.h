@@ -21,8 +21,8 @@ int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
 /* Forgets the active file; the next reserve looks it up again. */
 void rp_consume_queue_leave_file(rp_consume_queue *queue);
 
-/* Makes the directory and first file of a new queue, so that its first append need not. RP_OK; RP_E_NO_MEMORY, also beyond the setup's
- * files_max; RP_E_DISK_FULL, RP_E_IO. The log says why sends are refused. */
+/* Makes the directory and first file of a new queue, so that its first append need not. RP_OK; RP_E_IO, also with as many files as
+ * the setup's files_max; RP_E_DISK_FULL, RP_E_NO_MEMORY, which would hit any queue. The log says why sends are refused. */
 int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error);
 /* Makes one more step of space, and the next file when this one is used up. */
 int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error);

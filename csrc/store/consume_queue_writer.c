@@ -382,7 +382,10 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
 }
 
 int rp_consume_queue_go_back(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    rp_error local;
+    error = error == NULL ? &local : error;
     rp_consume_queue_leave_file(queue);
+    queue->went_back = true;
     if (queue->is_batch) {
         return cut_batches(queue, offset, true, error);
     }
@@ -395,7 +398,11 @@ int rp_consume_queue_clear_behind(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     int rc = remove_files(queue, end, error);
     remove_empty_directory(queue);
-    return rc == RP_OK ? rp_mapped_file_queue_clear_tail(queue->row, end * queue->entry_size, error) : rc;
+    if (rc == RP_OK && queue->went_back) {
+        rc = rp_mapped_file_queue_clear_tail(queue->row, end * queue->entry_size, error);
+        queue->went_back = rc != RP_OK;
+    }
+    return rc;
 }
 
 /* Under the append lock. Lets the queue begin with that entry, which was just read, so its page is in memory. */
@@ -452,7 +459,7 @@ int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     set_entries(queue, 0, 0);
     queue->cuts++;
-    queue->is_unclean = false;
+    queue->is_unclean = queue->went_back = false;
     set_batch_offsets(queue, 0, 0);
     atomic_store(&queue->synced_bytes, 0);
     atomic_store(&queue->deleted, true);

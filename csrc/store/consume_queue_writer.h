@@ -63,8 +63,8 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
 /* For recovery only: goes back to `offset`, from where entries are put again over those that are there. So the files keep their space,
  * which a full disk would not give a second time, and a kill meanwhile leaves the entries that it found. */
 int rp_consume_queue_go_back(rp_consume_queue *queue, int64_t offset, rp_error *error);
-/* For recovery only, when all entries are there: clears every byte behind max_offset, whatever a crash left there, and removes the files
- * behind, as rp_consume_queue_truncate does. */
+/* For recovery only, when all entries are there: clears every byte behind max_offset of a queue that went back, whatever a crash left
+ * there, and removes the files behind, as rp_consume_queue_truncate does. */
 int rp_consume_queue_clear_behind(rp_consume_queue *queue, rp_error *error);
 /* Moves min_offset past entries that point below log_offset. Files that hold only such entries are removed, but never the last one,
  * which keeps the queue's max offset. */

@@ -49,8 +49,9 @@ typedef struct rp_message_store_options {
     int32_t rebuild_queues; /* for tools: consume queues are dropped and rebuilt from the whole commit log */
     int32_t holds_back; /* behind a controller: records that may be unconfirmed get no queue entry at open (recovery.h) */
     uint32_t queues_max; /* bound of the queues of topics, default 1,000,000 */
-    /* Files of consume queues beyond which no message is taken for a queue without one: each is a map of the process, which needs others
-     * for its log, its memory and its threads. Default 0: any number. Queues that recovery or a master asks for are made all the same. */
+    /* Files of consume queues beyond which no message is taken for a queue without one: each is a map of the process, or may become one
+     * at any time, and the process needs others for its log, its memory and its threads. Default 0: any number. Queues that recovery or a
+     * master asks for are made all the same. */
     uint32_t queue_files_max;
     uint32_t light_queues_max; /* bound of light queues (light_queue.h) among these; default 0: none is created, existing ones continue */
     const char *delay_levels; /* messageDelayLevel; NULL: RocketMQ's 18 levels */
@@ -99,8 +100,8 @@ int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
 /* The queue of a delay level, as rp_message_store_queue. From now on the tags codes of its entries say when their messages are due. To be
  * called before the first append to the level, by one thread at a time for each level. */
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
-/* To be called before an append to the queue: the queue gets its first file here instead of under the append lock. RP_OK; RP_E_NO_MEMORY,
- * also beyond queue_files_max; RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY. Any thread. */
+/* To be called before an append to the queue: the queue gets its first file here instead of under the append lock. RP_OK; RP_E_IO, also
+ * with as many files as queue_files_max: other queues may work; RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_READ_ONLY. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* For a topic with cleanup.policy=COMPACTION: its queues 0 to queue_count - 1 are compacted from now on (compaction.h), and what their
  * files hold can be read. To be called before anybody is served from them. RP_OK, also if the store compacts nothing or is read only;

@@ -156,6 +156,38 @@ static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void
     fixture_close(&fx);
 }
 
+/* "Spare" is deleted at last, so that there may be a file for "New". */
+static void what_would_be_one_file_too_many_holds_nobody_up(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.queue_files_max = 3; /* of T/0, Spare/0 and the level */
+    open_with_levels(&fx, "0s");
+    CHECK(rp_broker_put_topic(fx.broker, text("New"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text("Spare"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    send_message(&c, "T", 0, NULL, "its queue has a file");
+    send_message(&c, "Spare", 0, NULL, "and so has this one's");
+    number_text queue;
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "New", 0, "DELAY\0011\2", text("set aside"), &queue);
+    CHECK(client_call(&c, &request).code == 0);
+    for (int i = 0; i < 100; i++)
+        send_delayed(&c, 0, "DELAY\0011\2", "taken");
+    request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "New", 0, NULL, text("refused"), &queue);
+    rp_command answer = client_call(&c, &request);
+    CHECK(answer.code == 1 && slice_is(answer.remark, "create mapped file failed, server is busy or broken."));
+    CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
+    wait_end(&fx, "T", 0, 101);
+    CHECK(end_of(&fx, "New", 0) == 0);
+    CHECK(rp_message_store_delete_topic(fx.store, text("Spare"), NULL) == RP_OK);
+    wait_end(&fx, "New", 0, 1);
+    wait_position(&fx, 1, 101);
+    rp_broker_stop_delivery(fx.broker);
+    CHECK(end_of(&fx, "T", 0) == 101 && end_of(&fx, "New", 0) == 1);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void positions_are_put_where_the_queue_is(void) {
     fixture fx;
     fixture_init(&fx);
@@ -313,6 +345,7 @@ int main(void) {
     RUN(a_delayed_message_lies_in_its_levels_queue_until_it_is_due);
     RUN(what_senders_on_all_reactors_delay_comes_once_and_in_order);
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
+    RUN(what_would_be_one_file_too_many_holds_nobody_up);
     RUN(positions_are_put_where_the_queue_is);
     RUN(a_name_that_no_topic_can_have_holds_nobody_up);
     RUN(what_is_sent_back_is_stored_again_with_its_way);

@@ -69,6 +69,18 @@ static void a_message_is_stored_once_and_is_in_each_of_its_queues(void) {
     close_light(&fx, &c);
 }
 
+static void a_queue_that_would_be_one_file_too_many_refuses_its_own_messages_only(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.queue_files_max = 2;
+    open_light(&fx, 10);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(send_message(&c, "T", 0, LISTS("%LMQ%x"), "one") == 0);
+    CHECK(answer_to(&c, "T", LISTS("%LMQ%y")) == RP_RESPONSE_SYSTEM_ERROR && end_of(&fx, "T", 0) == 1);
+    CHECK(send_message(&c, "T", 0, LISTS("%LMQ%x"), "two") == 1 && end_of(&fx, "%LMQ%x", 0) == 2);
+    close_light(&fx, &c);
+}
+
 static void what_would_be_read_in_two_ways_is_refused(void) {
     static const char *const bad[] = {LISTS("x"),
                                       LISTS("x,%LMQ%a"),
@@ -243,6 +255,7 @@ static void a_message_is_not_lost_for_want_of_room_for_its_offsets(void) {
 
 int main(void) {
     a_message_is_stored_once_and_is_in_each_of_its_queues();
+    a_queue_that_would_be_one_file_too_many_refuses_its_own_messages_only();
     what_would_be_read_in_two_ways_is_refused();
     who_sends_to_one_topic_writes_into_no_lite_topic_of_another();
     without_light_queues_the_list_is_a_property_like_others();

@@ -229,43 +229,47 @@ static void block(const fixture *fx, const char *topic, char path[512]) {
     CHECK(file != NULL && fclose(file) == 0);
 }
 
-/* A plain file stands where the directory of "New" has to be. */
-static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
+/* A plain file stands where the directory of "New" has to be; or the store has as many files of queues as it may. */
+static void set_aside_and_come(bool has_all_files) {
     fixture fx;
     char path[512], properties[64];
     timer_fixture_init(&fx);
+    fx.store_options.queue_files_max = has_all_files ? 2 : 0;
     fixture_open(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text("New"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
     rp_timer_options options = timer_options(&fx);
     timers_start(&fx, &options);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     int64_t due_ms = turned_wall_ms(NULL) + MINUTE;
+    send_later(&c, "T", 0, NULL, "its queue has a file");
     snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms);
     send_later(&c, "New", 0, properties, "in its slot");
     send_later(&c, "T", 0, properties, "beside it");
     snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms + MINUTE / 4);
     send_later(&c, "T", 0, properties, "behind it");
     wait_entered(&fx);
-    block(&fx, "New", path);
+    if (!has_all_files)
+        block(&fx, "New", path);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
-    wait_end(&fx, "T", 0, 1); /* by now "New" has been tried */
-    CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
+    wait_end(&fx, "T", 0, 2); /* by now "New" has been tried */
+    CHECK(end_of(&fx, "T", 0) == 2 && stats_of(&fx).rolled == 0);
     atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
-    wait_end(&fx, "T", 0, 2);
+    wait_end(&fx, "T", 0, 3);
     put_strange(&fx, "TIMER_OUT_MS\00110\2REAL_TOPIC\1New\2REAL_QID\0010\2", "late");
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\0011\2", "stored behind it");
-    wait_end(&fx, "T", 0, 3); /* its sender's clock was not advanced, so this message is late too */
+    wait_end(&fx, "T", 0, 4); /* its sender's clock was not advanced, so this message is late too */
     wait_entered(&fx);
     CHECK(stats_of(&fx).rolled == 2 && stats_of(&fx).messages_waiting == 2 && stats_of(&fx).passed_over == 0);
     timers_stop(&fx);
-    CHECK(unlink(path) == 0);
+    CHECK(has_all_files || unlink(path) == 0);
+    fx.store_options.queue_files_max = 0;
     timer_fixture_reopen(&fx);
     options = timer_options(&fx);
     timers_start(&fx, &options);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 5);
     wait_end(&fx, "New", 0, 2);
     turn_clock(&fx, 5 * MINUTE);
-    CHECK(end_of(&fx, "New", 0) == 2 && end_of(&fx, "T", 0) == 3 && stats_of(&fx).messages_waiting == 0);
+    CHECK(end_of(&fx, "New", 0) == 2 && end_of(&fx, "T", 0) == 4 && stats_of(&fx).messages_waiting == 0);
     CHECK(body_is(&fx, "New", 0, 0, "in its slot") && body_is(&fx, "New", 0, 1, "late"));
     rp_message message;
     void *pin = read_message(&fx, "New", 0, 0, &message, NULL);
@@ -273,6 +277,10 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     rp_log_range_release(pin);
     ended(&fx, &c);
 }
+
+static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) { set_aside_and_come(false); }
+
+static void what_would_be_one_file_too_many_is_set_aside_as_well(void) { set_aside_and_come(true); }
 
 /* The same for a light queue: other messages do not wait for it. */
 static void what_has_no_light_queue_is_set_aside_too(void) {
@@ -348,6 +356,7 @@ int main(void) {
     RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(what_has_no_queue_is_set_aside_and_comes_once_there_is_one);
+    RUN(what_would_be_one_file_too_many_is_set_aside_as_well);
     RUN(what_has_no_light_queue_is_set_aside_too);
     RUN(what_finds_no_room_in_its_queue_is_set_aside_as_well);
     RUN(a_stop_enters_what_was_sent_before_it);
