@@ -386,11 +386,14 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
 }
 
 /* Whether the socket has what ends the silence or the stall, and no turn has come to it yet. A process that was stopped goes on with a
- * turn without events (epoll_wait is interrupted), or with 512 of its connections. */
-static bool is_unheard(const rp_connection *connection, bool is_stall) {
+ * turn without events (epoll_wait is interrupted), or with 512 of its connections. What a protocol is to look at in time, such as the
+ * deadline of a call, waits for nothing that the socket has, unless it is late already. */
+static bool is_unheard(const rp_connection *connection, int64_t limit, bool is_stall) {
+    const rp_reactor *reactor = connection->reactor;
+    bool is_in_time = connection->spoken != NULL && !is_stall && reactor->now_ns - limit <= reactor->wheel.tick_ns;
     uint32_t wanted = is_stall && connection->opening != RP_OPENING_HANDSHAKE ? EPOLLOUT : EPOLLIN;
     struct pollfd socket = {connection->fd, wanted == EPOLLIN ? POLLIN : POLLOUT, 0};
-    return connection->spoken == NULL && (connection->events & wanted) != 0 && poll(&socket, 1, 0) == 1;
+    return !is_in_time && (connection->events & wanted) != 0 && poll(&socket, 1, 0) == 1;
 }
 
 void rp_connection_on_timer(rp_connection *connection) {
@@ -398,7 +401,7 @@ void rp_connection_on_timer(rp_connection *connection) {
     const rp_server_options *options = &reactor->server->options;
     bool is_stall;
     int64_t limit = next_limit(connection, &is_stall);
-    if (limit <= reactor->now_ns && !connection->is_spared && is_unheard(connection, is_stall)) {
+    if (limit <= reactor->now_ns && !connection->is_spared && is_unheard(connection, limit, is_stall)) {
         connection->is_spared = true;
         rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, reactor->now_ns + reactor->wheel.tick_ns);
         return;
