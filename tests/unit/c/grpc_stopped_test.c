@@ -1,4 +1,4 @@
-/* grpc_stopped_test.c: a process that stood still ends no gRPC connection, and no call, for what it has not read, or not sent, meanwhile. */
+/* grpc_stopped_test.c: a process that stood still ends no gRPC connection, and no call, for what it has not read or sent meanwhile. */
 #include "grpc_client.h"
 #include "held_clock.h"
 
@@ -8,15 +8,26 @@
 static struct grpc_server server;
 static struct client client, other;
 
-static void start(void) {
+static int32_t call_echo(struct client *of) {
+    static uint8_t body[] = {0, 0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'};
+    int32_t stream = client_call(of, METHOD_ECHO, body, sizeof body);
+    client_say(of);
+    return stream;
+}
+
+static void expect_echo_at(struct client *of, int32_t stream) { CHECK(client_await(of, stream)->status == RP_GRPC_OK); }
+
+static void start(int takes_by_hand) {
     rp_server_options options;
     rp_server_options_default(&options);
     options.output_bytes_max = 1u << 20;
     options.socket_send_buffer = 4096;
     use_held_clock(&options);
     grpc_server_start(&server, &options, 2u << 20);
-    client_open(&client, &server, 0);
+    client_open(&client, &server, takes_by_hand);
     client_open(&other, &server, 0);
+    expect_echo_at(&client, call_echo(&client)); /* with the next call it acknowledges the server's settings, and owes nothing then */
+    expect_echo_at(&other, call_echo(&other));
 }
 
 static void stop(void) {
@@ -28,15 +39,6 @@ static void stop(void) {
     grpc_server_stop(&server);
 }
 
-static int32_t call_echo(struct client *of) {
-    static uint8_t body[] = {0, 0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'};
-    int32_t stream = client_call(of, METHOD_ECHO, body, sizeof body);
-    client_say(of);
-    return stream;
-}
-
-static void expect_echo_at(struct client *of, int32_t stream) { CHECK(client_await(of, stream)->status == RP_GRPC_OK); }
-
 /* The reactor wakes for a call of `other`, and stands still. */
 static void stand_still(void) {
     hold();
@@ -45,9 +47,7 @@ static void stand_still(void) {
 }
 
 static void who_called_meanwhile_is_answered(void) {
-    start();
-    expect_echo_at(&client, call_echo(&client));
-    expect_echo_at(&other, call_echo(&other));
+    start(0);
     stand_still();
     int32_t stream = call_echo(&client);
     go_on(180000);
@@ -60,10 +60,10 @@ static void take_up_to(int32_t stream, uint32_t size) {
         client_turn(&client, 20);
 }
 
-/* What holds the answer up is the window that the client gives, or else its socket. */
+/* What holds the answer up is the window that the client gives, or else (has_window) its socket. */
 static void who_took_its_answer_meanwhile_has_not_stalled(int has_window) {
     static uint8_t message[MESSAGE_BYTES];
-    start();
+    start(has_window); /* then it says nothing as it takes the answer */
     int32_t stream = client_call_with(&client, METHODS[METHOD_STREAM].path, NULL, 0, 1, NULL);
     client_say(&client);
     if (has_window) {
