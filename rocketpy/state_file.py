@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _MORE_DESCRIPTORS = "raise the limit of open files (ulimit -n, LimitNOFILE)"
-_PASSING = {errno.EMFILE: _MORE_DESCRIPTORS, errno.ENFILE: _MORE_DESCRIPTORS, errno.ENOMEM: "free memory", errno.EIO: "check the disk"}
+PASSING = {errno.EMFILE: _MORE_DESCRIPTORS, errno.ENFILE: _MORE_DESCRIPTORS, errno.ENOMEM: "free memory", errno.EIO: "check the disk"}
 """What keeps a good file from being read. Who moved it away would begin without it for nothing."""
 PRIVATE = 0o600
 
@@ -147,7 +147,7 @@ class StateFile:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not path.is_symlink():
                 return False, None
-            remedy = _PASSING.get(error.errno or 0, "give this user the file, or move it away to begin without it")
+            remedy = PASSING.get(error.errno or 0, "give this user the file, or move it away to begin without it")
             raise StoreIOError(
                 f"the state cannot be read: {error.strerror}; {remedy}", file=str(path), os_errno=error.errno or 0
             ) from error

@@ -126,12 +126,12 @@ static int ack(acking *acking, const rp_topic *parent) {
 /* ---- invisible time ---- */
 
 /* Under the cell's lock. 1: something changed, and *free_ms is until when the queue is blocked, 0: it is not. */
-static int change_in_order(const acking *acking, int64_t visible_ms, int64_t *free_ms) {
+static int change_in_order(const acking *acking, int64_t invisible_ms, int64_t now_ms, int64_t *free_ms) {
     const rp_pop_ack_header *header = acking->header;
     rp_pop_order *order = acking->cell->order;
     int64_t pop_time_ms = acking->info.pop_time_ms;
-    int is_changed = header->suspend ? rp_pop_order_suspend(order, pop_time_ms, visible_ms)
-                                     : rp_pop_order_change(order, header->offset, pop_time_ms, visible_ms);
+    int is_changed = header->suspend ? rp_pop_order_suspend(order, pop_time_ms, invisible_ms, now_ms)
+                                     : rp_pop_order_change(order, header->offset, pop_time_ms, invisible_ms, now_ms);
     *free_ms = is_changed ? blocked_until(acking->cell) : 0;
     return is_changed;
 }
@@ -154,19 +154,20 @@ static int change(acking *acking) {
     int outcome = read_handle(acking), is_out = 0, is_changed = 0;
     if (outcome != RP_OK)
         return outcome;
-    int64_t visible_ms = wall_ms() + rp_pop_invisible_ms(header->invisible_ms), free_ms = 0;
+    int64_t now_ms = wall_ms(), invisible_ms = rp_pop_invisible_ms(header->invisible_ms), free_ms = 0;
     if (acking->cell != NULL) {
         pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, acking->cell);
         pthread_mutex_lock(lock);
         is_out = header->offset >= atomic_load_explicit(&acking->cell->committed, memory_order_relaxed);
-        is_changed = is_out && change_in_order(acking, visible_ms, &free_ms);
+        is_changed = is_out && change_in_order(acking, invisible_ms, now_ms, &free_ms);
         pthread_mutex_unlock(lock);
     }
     if (is_changed)
         tell_changed(acking, free_ms);
     if (!is_out && acking->cell != NULL)
         return rp_pop_answer_change(acking->to, 0, 0, 0);
-    int64_t told_ms = (int64_t)((uint64_t)visible_ms - (uint64_t)acking->info.pop_time_ms); /* the pop time may be a stranger's */
+    int64_t told_ms =
+        (int64_t)((uint64_t)(now_ms + invisible_ms) - (uint64_t)acking->info.pop_time_ms); /* the pop time may be a stranger's */
     return rp_pop_answer_change(acking->to, acking->info.pop_time_ms, told_ms, acking->info.revive_queue_id);
 }
 

@@ -349,7 +349,7 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
     if (header->offset >= atomic_load_explicit(&cell->committed, memory_order_relaxed)) {
-        if (rp_pop_order_change(cell->order, header->offset, info->pop_time_ms, now_ms + invisible_ms)) {
+        if (rp_pop_order_change(cell->order, header->offset, info->pop_time_ms, invisible_ms, now_ms)) {
             order_changed(acking);
             rp_long_polling_wake(acking->slot); /* whoever waits for it looks when it is free now */
         }

@@ -5,6 +5,9 @@
 
 #include "../base/slice_inl.h"
 
+/* Threads that come one after the other had the time before they waited for each other. */
+#define UNORDERED_MS 1000
+
 static int is_acked(const rp_pop_order *order, uint32_t index) { return (order->acked >> index & 1) != 0; }
 
 static int is_same_attempt(const rp_pop_order *order, rp_slice attempt_id) {
@@ -19,11 +22,26 @@ void rp_pop_order_pass(rp_pop_order *order, int64_t committed) {
     }
 }
 
+/* After the clock was set back, what was to be visible in a while still is. */
+static void follow_clock(rp_pop_order *order, int64_t now_ms) {
+    int64_t seen_ms = order->seen_ms != 0 ? order->seen_ms : order->pop_time_ms;
+    if (now_ms >= seen_ms - UNORDERED_MS) {
+        order->seen_ms = now_ms > seen_ms ? now_ms : seen_ms;
+        return;
+    }
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (order->visible_ms[i] != 0)
+            order->visible_ms[i] = order->visible_ms[i] > seen_ms ? order->visible_ms[i] - (seen_ms - now_ms) : now_ms;
+    }
+    order->seen_ms = now_ms;
+}
+
 int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms) {
     if (order == NULL || order->count == 0 || is_same_attempt(order, attempt_id))
         return 0;
     if (order->invisible_ms <= 0)
         order->invisible_ms = invisible_ms;
+    follow_clock(order, now_ms);
     int64_t free_ms = 0;
     for (uint32_t i = 0; i < order->count; i++) {
         if (order->visible_ms[i] == 0 && order->pop_time_ms > now_ms) /* the clock was set back since: the invisible time counts from now */
@@ -58,7 +76,7 @@ void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_t
         int32_t before = find(order, offsets[i]);
         times[i] = before < 0 ? 0 : order->times[before] + (again && order->times[before] < INT32_MAX);
     }
-    order->pop_time_ms = order->last_consume_ms = pop_time_ms;
+    order->pop_time_ms = order->last_consume_ms = order->seen_ms = pop_time_ms;
     order->invisible_ms = invisible_ms;
     order->acked = 0;
     order->count = count;
@@ -84,19 +102,22 @@ int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_m
     return order->offsets[order->count - 1] + 1;
 }
 
-int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms) {
+int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms, int64_t now_ms) {
     int32_t index = order != NULL && order->pop_time_ms == pop_time_ms ? find(order, offset) : -1;
-    if (index >= 0)
-        order->visible_ms[index] = visible_ms;
-    return index >= 0;
+    if (index < 0)
+        return 0;
+    follow_clock(order, now_ms);
+    order->visible_ms[index] = now_ms + invisible_ms;
+    return 1;
 }
 
-int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms) {
+int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t invisible_ms, int64_t now_ms) {
     if (order == NULL || order->count == 0 || order->pop_time_ms != pop_time_ms)
         return 0;
+    follow_clock(order, now_ms);
     for (uint32_t i = 0; i < order->count; i++) {
         order->times[i] -= order->times[i] > 0;
-        order->visible_ms[i] = visible_ms;
+        order->visible_ms[i] = now_ms + invisible_ms;
     }
     return 1;
 }

@@ -16,11 +16,13 @@
 
 typedef struct rp_pop_order {
     int64_t pop_time_ms, invisible_ms, last_consume_ms;
+    int64_t
+        seen_ms; /* the latest time that a call had, to notice that the clock was set back; 0: read from the file since. Not in the file */
     uint64_t acked; /* a bit for each message; cm in the file */
     uint32_t count; /* messages out; 0: the queue is free */
     int64_t offsets[RP_POP_MESSAGES_MAX];
     int64_t visible_ms[RP_POP_MESSAGES_MAX]; /* changed by the consumer; 0: unchanged */
-    int32_t times[RP_POP_MESSAGES_MAX];      /* how often each was consumed before */
+    int32_t times[RP_POP_MESSAGES_MAX]; /* how often each was consumed before */
     int32_t has_attempt_id;
     uint32_t attempt_size;
     uint8_t attempt_id[RP_POP_ATTEMPT_ID_MAX];
@@ -41,10 +43,10 @@ void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_t
 #define RP_POP_ORDER_ILLEGAL (-1)
 #define RP_POP_ORDER_STALE (-2)
 int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms);
-/* Changes when a message becomes visible. 1: it is one of those that this pop has out. */
-int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms);
-/* Makes all messages of that pop visible at visible_ms, and does not count this consumption. 1: it is the pop whose messages are out. */
-int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms);
+/* Makes a message visible in invisible_ms. 1: it is one of those that this pop has out. */
+int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms, int64_t now_ms);
+/* Makes all messages of that pop visible in invisible_ms, and does not count this consumption. 1: it is the pop whose messages are out. */
+int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t invisible_ms, int64_t now_ms);
 /* 1 if none of them is out any more. */
 int rp_pop_order_is_over(const rp_pop_order *order);
 

@@ -191,21 +191,31 @@ int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_err
 }
 
 int rp_epoch_cache_append(rp_epoch_cache *cache, int64_t epoch, int64_t start_offset, rp_error *error) {
-    if (epoch < 0 || epoch > INT32_MAX || start_offset < 0)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, start_offset, "epoch %lld from %lld on is not an epoch", (long long)epoch,
-                            (long long)start_offset);
+    return rp_epoch_cache_append_all(cache, &(rp_epoch_entry){.epoch = epoch, .start_offset = start_offset}, 1, error);
+}
+
+int rp_epoch_cache_append_all(rp_epoch_cache *cache, const rp_epoch_entry *entries, uint32_t count, rp_error *error) {
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t epoch = entries[i].epoch, start = entries[i].start_offset;
+        if (epoch < 0 || epoch > INT32_MAX || start < 0 ||
+            (i > 0 && (epoch <= entries[i - 1].epoch || start <= entries[i - 1].start_offset)))
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, start, "epoch %lld from %lld on is not an epoch", (long long)epoch,
+                                (long long)start);
+    }
     pthread_mutex_lock(&cache->lock);
     const epoch_list *list = &cache->list;
-    int64_t last = list->count > 0 ? list->entries[list->count - 1].epoch : -1;
+    int64_t last = list->count > 0 ? list->entries[list->count - 1].epoch : -1, epoch = entries[0].epoch;
+    int64_t start_offset = entries[0].start_offset;
     int rc;
     if (epoch < last) {
         rc = rp_error_set(error, RP_E_RANGE, 0, NULL, start_offset, "epoch %lld is older than our last, %lld", (long long)epoch,
                           (long long)last);
-    } else if (epoch == last && list->entries[list->count - 1].start_offset == start_offset) {
+    } else if (count == 1 && epoch == last && list->entries[list->count - 1].start_offset == start_offset) {
         rc = RP_OK;
     } else {
         (void)keep(cache, -1, start_offset, epoch);
-        put_last(&cache->next, epoch, start_offset);
+        for (uint32_t i = 0; i < count; i++)
+            put_last(&cache->next, entries[i].epoch, entries[i].start_offset);
         rc = store_next(cache, error);
     }
     pthread_mutex_unlock(&cache->lock);

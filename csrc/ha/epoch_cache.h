@@ -48,6 +48,8 @@ int rp_epoch_cache_fit(rp_epoch_cache *cache, int64_t begin, int64_t end, rp_err
  * was written under them. RP_OK; RP_E_INVALID below 0 or past INT32_MAX; RP_E_RANGE if the last epoch is a later one; RP_E_IO,
  * RP_E_DISK_FULL. */
 int rp_epoch_cache_append(rp_epoch_cache *cache, int64_t epoch, int64_t start_offset, rp_error *error);
+/* As rp_epoch_cache_append for each of 1 or more entries, whose epochs and offsets rise (else RP_E_INVALID): all of them or none. */
+int rp_epoch_cache_append_all(rp_epoch_cache *cache, const rp_epoch_entry *entries, uint32_t count, rp_error *error);
 /* The log was cut at offset: removes entries that begin there or later. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_epoch_cache_truncate_suffix(rp_epoch_cache *cache, int64_t offset, rp_error *error);
 /* For retention: removes entries that end at or before offset. RP_OK, RP_E_IO, RP_E_DISK_FULL. */

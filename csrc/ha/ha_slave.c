@@ -219,6 +219,7 @@ static void try_connect(rp_ha_slave *slave) {
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
     slave->is_asked = slave->is_answered = slave->is_behind = 0;
     slave->waits = 0;
+    slave->heard_count = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);

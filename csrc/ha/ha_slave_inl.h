@@ -17,6 +17,7 @@
 
 #define RP_HA_OFFSET_SIZE 8
 #define RP_HA_INPUT_BYTES 16384
+#define RP_HA_HEARD_MAX 16
 
 struct rp_ha_slave {
     /* fixed after open */
@@ -42,6 +43,8 @@ struct rp_ha_slave {
     int64_t body_offset;  /* log offset of the next body byte */
     uint32_t body_left;
     rp_switch_frame frame; /* behind a controller: the last one */
+    rp_epoch_entry heard[RP_HA_HEARD_MAX]; /* of this connection's frames, and not believed yet: the last ones */
+    uint32_t heard_count;
     uint8_t ack[RP_SWITCH_HELLO_SIZE]; /* an ack, or a hello */
     uint32_t ack_size, ack_left; /* ack_left: bytes that the socket has not taken yet */
     uint32_t header_size; /* fixed: size of a frame's header */
@@ -95,9 +98,10 @@ void rp_ha_slave_put_hello(rp_ha_slave *slave);
 /* Handles the master's epochs in the input. 1: they are compared and the log is cut, so that our offset can be reported; 0: they are
  * incomplete; RP_E_RANGE: the log has to be cut at the next start; any other: end the connection. */
 int rp_ha_slave_take_handshake(rp_ha_slave *slave, rp_error *error);
-/* Decodes a frame's header of header_size bytes: offset and size. RP_OK, or why the connection has to end. */
+/* Decodes a frame's header of header_size bytes: offset and size. RP_OK, or why the connection has to end. What the frame says is not
+ * believed yet. */
 int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *offset, uint32_t *size, rp_error *error);
-/* Takes over what the last frame says of the master's log: its epoch, and how far it is confirmed. Only once our log is known to be the
+/* Takes over what the frames say of the master's log: their epochs, and how far it is confirmed. Only once our log is known to be the
  * beginning of that: with a foreign master's epoch in our list, the next handshake would find that the two logs are the same. */
 int rp_ha_slave_believe_frame(rp_ha_slave *slave, rp_error *error);
 

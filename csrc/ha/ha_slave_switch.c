@@ -94,6 +94,20 @@ int rp_ha_slave_take_handshake(rp_ha_slave *slave, rp_error *error) {
     return 1;
 }
 
+/* Notes the frame's epoch. It is believed with the next call of rp_ha_slave_believe_frame, or never. */
+static int hear_epoch(rp_ha_slave *slave, const rp_switch_frame *frame, rp_error *error) {
+    const rp_epoch_entry *before = slave->heard_count > 0 ? &slave->heard[slave->heard_count - 1] : NULL;
+    if (frame->size == 0 || (before != NULL && before->epoch == frame->epoch))
+        return RP_OK;
+    if (before != NULL && (frame->epoch < before->epoch || frame->epoch_start <= before->start_offset))
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, frame->offset, "the master sends epoch %lld from %lld on behind epoch %lld",
+                            (long long)frame->epoch, (long long)frame->epoch_start, (long long)before->epoch);
+    if (slave->heard_count == RP_HA_HEARD_MAX)
+        memmove(slave->heard, slave->heard + 1, --slave->heard_count * sizeof *slave->heard);
+    slave->heard[slave->heard_count++] = (rp_epoch_entry){.epoch = frame->epoch, .start_offset = frame->epoch_start};
+    return RP_OK;
+}
+
 int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *offset, uint32_t *size, rp_error *error) {
     rp_switch_frame frame;
     if (rp_switch_take_frame(header, RP_SWITCH_TRANSFER_SIZE, &frame) < 0)
@@ -105,19 +119,33 @@ int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *o
     slave->frame = frame;
     int64_t last = rp_epoch_cache_last(slave->options.epochs);
     if (frame.size > 0 && frame.epoch < last)
-        return rp_error_set(error, RP_E_RANGE, 0, NULL, frame.offset, "the master sends bytes of epoch %lld, ours is %lld already",
-                            (long long)frame.epoch, (long long)last);
-    return RP_OK;
+        return rp_error_set(
+            error, RP_E_RANGE, 0, NULL, frame.offset,
+            "the master sends bytes of epoch %lld, ours is %lld already; to follow this master let the slave start with an empty store",
+            (long long)frame.epoch, (long long)last);
+    return hear_epoch(slave, &frame, error);
+}
+
+/* The bytes that were compared may be of several epochs. With only the last one in our list we would have none in common with a master that
+ * did not get it. */
+static int believe_epochs(rp_ha_slave *slave, rp_error *error) {
+    int64_t last = rp_epoch_cache_last(slave->options.epochs);
+    uint32_t known = 0;
+    while (known < slave->heard_count && slave->heard[known].epoch <= last)
+        known++;
+    int status = RP_OK;
+    if (known < slave->heard_count)
+        status = rp_epoch_cache_append_all(slave->options.epochs, slave->heard + known, slave->heard_count - known, error);
+    slave->heard_count = 0;
+    return status;
 }
 
 int rp_ha_slave_believe_frame(rp_ha_slave *slave, rp_error *error) {
     rp_commit_log *log = slave->options.commit_log;
     const rp_switch_frame *frame = &slave->frame;
-    if (frame->size > 0 && frame->epoch > rp_epoch_cache_last(slave->options.epochs)) {
-        int status = rp_epoch_cache_append(slave->options.epochs, frame->epoch, frame->epoch_start, error);
-        if (status < 0)
-            return status;
-    }
+    int status = slave->heard_count > 0 ? believe_epochs(slave, error) : RP_OK;
+    if (status < 0)
+        return status;
     rp_commit_log_limit_dispatch(log, frame->confirm_offset);
     int64_t end = rp_commit_log_max_offset(log) + frame->size;
     pthread_mutex_lock(&slave->lock);

@@ -386,11 +386,15 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
 }
 
 /* Whether the socket has what ends the silence or the stall, and no turn has come to it yet. A process that was stopped goes on with a
- * turn without events (epoll_wait is interrupted), or with 512 of its connections. */
-static bool is_unheard(const rp_connection *connection, bool is_stall) {
-    uint32_t wanted = is_stall && connection->opening != RP_OPENING_HANDSHAKE ? EPOLLOUT : EPOLLIN;
-    struct pollfd socket = {connection->fd, wanted == EPOLLIN ? POLLIN : POLLOUT, 0};
-    return connection->spoken == NULL && (connection->events & wanted) != 0 && poll(&socket, 1, 0) == 1;
+ * turn without events (epoll_wait is interrupted), or with 512 of its connections. What a protocol looks at, such as a call whose answer is
+ * not taken, may wait for either side of the socket; but what it is to look at in time, such as the deadline of a call, for neither. */
+static bool is_unheard(const rp_connection *connection, int64_t limit, bool is_stall) {
+    const rp_reactor *reactor = connection->reactor;
+    bool is_look = connection->spoken != NULL && !is_stall, is_in_time = reactor->now_ns - limit <= reactor->wheel.tick_ns;
+    uint32_t stalled_by = is_stall && connection->opening != RP_OPENING_HANDSHAKE ? EPOLLOUT : EPOLLIN;
+    uint32_t wanted = connection->events & (is_look ? EPOLLIN | EPOLLOUT : stalled_by);
+    struct pollfd socket = {connection->fd, (short)(((wanted & EPOLLIN) != 0 ? POLLIN : 0) | ((wanted & EPOLLOUT) != 0 ? POLLOUT : 0)), 0};
+    return !(is_look && is_in_time) && wanted != 0 && poll(&socket, 1, 0) == 1;
 }
 
 void rp_connection_on_timer(rp_connection *connection) {
@@ -398,7 +402,7 @@ void rp_connection_on_timer(rp_connection *connection) {
     const rp_server_options *options = &reactor->server->options;
     bool is_stall;
     int64_t limit = next_limit(connection, &is_stall);
-    if (limit <= reactor->now_ns && !connection->is_spared && is_unheard(connection, is_stall)) {
+    if (limit <= reactor->now_ns && !connection->is_spared && is_unheard(connection, limit, is_stall)) {
         connection->is_spared = true;
         rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, reactor->now_ns + reactor->wheel.tick_ns);
         return;

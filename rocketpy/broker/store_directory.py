@@ -11,6 +11,7 @@ from pathlib import Path
 from .._core.base import inodes_are_used_up
 from .._core.errors import StoreIOError
 from ..config import home_directory
+from ..state_file import PASSING
 from ..store.directory import QUEUE_DIRECTORIES, has_entries, has_messages
 
 
@@ -114,7 +115,8 @@ def _readable(key: str, value: Path) -> Iterator[None]:
         yield
     except OSError as error:
         path = Path(error.filename or value)
-        raise StoreIOError(f"{key}={value}: {path} cannot be read: {error.strerror}; let this user read it, or move it away") from None
+        remedy = PASSING.get(error.errno or 0, "let this user read it, or move it away")
+        raise StoreIOError(f"{key}={value}: {path} cannot be read: {error.strerror}; {remedy}") from None
 
 
 def _remedy(path: Path, os_errno: int = 0) -> str:

@@ -26,26 +26,21 @@ MaxOffset = Callable[[str, int], int]
 
 
 def undelivered(directory: Path, max_offset: MaxOffset) -> int:
-    """How many messages wait. directory: store/config. A file that says nonsense counts nothing: this is for people, no reason to end a
-    start."""
-    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        return max(0, _timed(directory, max_offset))
-    return 0
-
-
-def _timed(directory: Path, max_offset: MaxOffset) -> int:
-    """Messages in the timer wheel, as last counted, and those that had not entered it yet."""
-    in_wheel = sum(
-        count
-        for value in object_member(_json(directory / "timermetrics"), "timingCount", "timermetrics").values()
-        for count in _count(value)
-    )
+    """How many messages wait in the timer wheel, as last counted, and how many had not entered it yet. directory: store/config. A file
+    that says nonsense counts nothing: this is for people, no reason to end a start."""
     entered: int
     try:
         _, _, entered = _CHECKPOINT.unpack_from((directory / "timercheck").read_bytes())
     except (OSError, struct.error):
         entered = 0  # nothing of the wheel was ever written
-    return in_wheel + max(0, max_offset(names.TIMER_TOPIC, 0) - entered)
+    return _in_wheel(directory / "timermetrics") + max(0, max_offset(names.TIMER_TOPIC, 0) - entered)
+
+
+def _in_wheel(metrics: Path) -> int:
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+        counts = object_member(_json(metrics), "timingCount", metrics.name)
+        return max(0, sum(count for value in counts.values() for count in _count(value)))
+    return 0
 
 
 def _count(value: object) -> Iterator[int]:

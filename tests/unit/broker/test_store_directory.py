@@ -238,6 +238,28 @@ def test_a_queue_that_cannot_be_looked_into_is_named_with_the_key(foreign_direct
             make_log_directory(root, "storePathCommitLog", root / "commitlog", may_be_cut=False)
 
 
+@pytest.mark.parametrize(
+    ("os_errno", "remedy"),
+    [
+        (errno.EMFILE, "raise the limit of open files"),
+        (errno.ENFILE, "raise the limit"),
+        (errno.EIO, "check the disk"),
+        (errno.EACCES, "let this"),
+    ],
+)
+def test_who_has_no_descriptor_left_is_not_told_to_move_the_queues_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, os_errno: int, remedy: str
+) -> None:
+    def fail(path: Path) -> bool:
+        raise OSError(os_errno, os.strerror(os_errno), str(path))
+
+    monkeypatch.setattr("rocketpy.broker.store_directory.has_messages", fail)
+    with pytest.raises(StoreIOError) as caught:
+        make_log_directory(tmp_path, "storePathCommitLog", tmp_path / "commitlog", may_be_cut=False)
+    assert f"{tmp_path / 'commitlog'} cannot be read: {os.strerror(os_errno)}; {remedy}" in str(caught.value)
+    assert ("move it away" in str(caught.value)) == (os_errno == errno.EACCES)
+
+
 def test_the_start_says_so(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("in the way")

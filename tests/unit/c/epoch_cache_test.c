@@ -130,6 +130,31 @@ static void entries_go_where_the_log_was_cut(void) {
     remove_files();
 }
 
+static void several_are_appended_or_none(void) {
+    static const rp_epoch_entry not_rising[][2] = {
+        {{.epoch = 3, .start_offset = 300}, {.epoch = 3, .start_offset = 400}},
+        {{.epoch = 3, .start_offset = 300}, {.epoch = 4, .start_offset = 300}},
+        {{.epoch = 3, .start_offset = 300}, {.epoch = (int64_t)INT32_MAX + 1, .start_offset = 400}},
+        {{.epoch = -1, .start_offset = 300}, {.epoch = 4, .start_offset = 400}},
+    };
+    rp_epoch_cache *cache = open_at(NULL);
+    rp_error error;
+    append(cache, 1, 0);
+    append(cache, 2, 200);
+    for (size_t i = 0; i < sizeof not_rising / sizeof *not_rising; i++)
+        CHECK(rp_epoch_cache_append_all(cache, not_rising[i], 2, &error) == RP_E_INVALID);
+    check_entries(cache, (rp_epoch_entry[]){{1, 0, 200}, {2, 200, INT64_MAX}}, 2);
+    rp_epoch_entry more[] = {{.epoch = 2, .start_offset = 200}, {.epoch = 4, .start_offset = 300}, {.epoch = 5, .start_offset = 400}};
+    CHECK(rp_epoch_cache_append_all(cache, more, 3, &error) == RP_OK);
+    check_entries(cache, (rp_epoch_entry[]){{1, 0, 200}, {2, 200, 300}, {4, 300, 400}, {5, 400, INT64_MAX}}, 4);
+    CHECK(rp_epoch_cache_append_all(cache, more, 3, &error) == RP_E_RANGE);
+    rp_epoch_cache_close(cache);
+    cache = open_at(NULL);
+    CHECK(rp_epoch_cache_last(cache) == 5);
+    rp_epoch_cache_close(cache);
+    remove_files();
+}
+
 static void the_list_has_a_bound(void) {
     rp_epoch_cache *cache = open_at(NULL);
     char *text = malloc(64 * (RP_EPOCHS_MAX + 8)), *at = text + 64;
@@ -223,6 +248,7 @@ int main(void) {
     the_file_is_rocketmqs();
     a_damaged_file_gives_way_to_the_one_before();
     entries_go_where_the_log_was_cut();
+    several_are_appended_or_none();
     the_list_has_a_bound();
     a_failed_write_changes_nothing();
     the_consistent_point_is_where_the_last_common_epoch_ends();

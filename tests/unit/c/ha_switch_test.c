@@ -320,6 +320,16 @@ static void the_set_decides_what_is_acknowledged(void) {
     close_node(&a);
 }
 
+static void lose_epochs(node *loser) {
+    char backup[176];
+    snprintf(backup, sizeof backup, "%s.bak", loser->epochs_path);
+    stop_node(loser);
+    unlink(loser->epochs_path);
+    unlink(backup);
+    open_node_with(loser, NULL);
+    CHECK(rp_epoch_cache_last(loser->epochs) == -1);
+}
+
 /* A slave that lost its epoch file, and a master that lost its: last bytes decide, and the transfer goes on. */
 static void lost_epochs_stop_nothing(void) {
     node a, b;
@@ -331,18 +341,46 @@ static void lost_epochs_stop_nothing(void) {
     wait_same(&a, &b);
     for (int round = 0; round < 4; round++) {
         node *loser = round % 2 == 0 ? &a : &b, *leader = round < 2 ? &a : &b, *other = round < 2 ? &b : &a;
-        char backup[176];
-        snprintf(backup, sizeof backup, "%s.bak", loser->epochs_path);
-        stop_node(loser);
-        unlink(loser->epochs_path);
-        unlink(backup);
-        open_node_with(loser, NULL);
-        CHECK(rp_epoch_cache_last(loser->epochs) == -1);
+        lose_epochs(loser);
         lead(leader, 10 + round);
         follow_node(other, leader);
         append_to(leader, 50);
         wait_same(leader, other);
     }
+    close_node(&b);
+    close_node(&a);
+}
+
+/* b's last bytes, which are compared, are of both of a's epochs. c has the first one, and then leads. */
+static void all_epochs_of_what_was_compared_are_taken_over(void) {
+    node a, b, c;
+    rp_epoch_entry entries[2];
+    open_node(&a, 1, 0);
+    open_node(&b, 2, 0);
+    open_node(&c, 3, 0);
+    lead(&a, 1);
+    append_to(&a, 50);
+    follow_node(&c, &a);
+    wait_same(&a, &c);
+    rp_ha_slave_let_go(c.slave);
+    int64_t parted = end_of(&a);
+    lead(&a, 2);
+    append_to(&a, 5);
+    follow_node(&b, &a);
+    wait_same(&a, &b);
+    lose_epochs(&b);
+    follow_node(&b, &a);
+    append_to(&a, 5);
+    wait_same(&a, &b);
+    CHECK(rp_epoch_cache_read(b.epochs, entries, 2) == 2);
+    CHECK(entries[0].epoch == 1 && entries[0].start_offset == 0 && entries[1].epoch == 2 && entries[1].start_offset == parted);
+    lead(&c, 3);
+    append_to(&c, 100);
+    uint64_t disconnects = stats_of(&b).disconnects;
+    follow_node(&b, &c);
+    WAIT_FOR(stats_of(&b).state == RP_HA_SLAVE_TRUNCATE || stats_of(&b).disconnects >= disconnects + 4);
+    CHECK(stats_of(&b).state == RP_HA_SLAVE_TRUNCATE && stats_of(&b).truncate_to == parted);
+    close_node(&c);
     close_node(&b);
     close_node(&a);
 }
@@ -358,18 +396,13 @@ static void a_foreign_log_is_not_continued_with_the_second_attempt(void) {
         append_to(&b, 50);
         lead(&a, 2);
         append_to(&a, 100);
-        if (!has_epochs) {
-            char backup[176];
-            snprintf(backup, sizeof backup, "%s.bak", b.epochs_path);
-            stop_node(&b);
-            unlink(b.epochs_path);
-            unlink(backup);
-            open_node_with(&b, NULL);
-        }
+        if (!has_epochs)
+            lose_epochs(&b);
         int64_t end = end_of(&b), last = has_epochs ? 1 : -1;
         CHECK(end < end_of(&a) && rp_epoch_cache_last(b.epochs) == last);
         follow_node(&b, &a);
-        WAIT_FOR(stats_of(&b).disconnects >= 3 || stats_of(&b).state == RP_HA_SLAVE_TRANSFER);
+        WAIT_FOR(stats_of(&b).disconnects >= 3 || stats_of(&b).state == RP_HA_SLAVE_TRANSFER || end_of(&b) != end ||
+                 rp_epoch_cache_last(b.epochs) != last);
         CHECK(stats_of(&b).state != RP_HA_SLAVE_TRANSFER && strstr(stats_of(&b).last_error, "differs from ours") != NULL);
         CHECK(end_of(&b) == end && rp_epoch_cache_last(b.epochs) == last);
         CHECK(!row_of(&a, 2, &row) || row.acked_offset < end);
@@ -403,6 +436,7 @@ int main(void) {
     what_was_not_confirmed_is_cut_while_the_store_is_open();
     the_set_decides_what_is_acknowledged();
     lost_epochs_stop_nothing();
+    all_epochs_of_what_was_compared_are_taken_over();
     a_foreign_log_is_not_continued_with_the_second_attempt();
     a_lease_that_is_over_ends_appends();
     return 0;

@@ -52,8 +52,8 @@ static void a_suspended_pop_was_none(void) {
     pop(&order, nobody, 1, 3, (const int32_t[]){0, 0, 0});
     pop(&order, nobody, 1, 3, (const int32_t[]){1, 1, 1});
     CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 2 && !rp_pop_order_is_over(&order));
-    CHECK(rp_pop_order_suspend(&order, POPPED_MS + 1, POPPED_MS) == 0 && rp_pop_order_suspend(NULL, POPPED_MS, POPPED_MS) == 0);
-    CHECK(rp_pop_order_suspend(&order, POPPED_MS, POPPED_MS + 9) == 1);
+    CHECK(rp_pop_order_suspend(&order, POPPED_MS + 1, 0, POPPED_MS) == 0 && rp_pop_order_suspend(NULL, POPPED_MS, 0, POPPED_MS) == 0);
+    CHECK(rp_pop_order_suspend(&order, POPPED_MS, 9, POPPED_MS) == 1);
     CHECK(blocked_until(&order, POPPED_MS) == POPPED_MS + 9 && blocked_until(&order, POPPED_MS + 9) == 0);
     pop(&order, nobody, 2, 2, (const int32_t[]){1, 1});
     CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 3 && rp_pop_order_ack(&order, 3, POPPED_MS) == 4 && rp_pop_order_is_over(&order));
@@ -63,12 +63,37 @@ static void a_suspended_pop_was_none(void) {
 static void a_clock_set_back_does_not_block_for_as_long(void) {
     rp_pop_order order = {0};
     pop(&order, nobody, 1, 2, (const int32_t[]){0, 0});
-    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, POPPED_MS + 1) == 1);
+    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, 1, POPPED_MS) == 1);
     const int64_t back_ms = POPPED_MS / 2;
     CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 1);
     CHECK(blocked_until(&order, back_ms) == back_ms + LONG_MS && blocked_until(&order, back_ms + 1) == back_ms + LONG_MS);
     CHECK(blocked_until(&order, back_ms + LONG_MS) == 0);
     CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 3); /* the handle is the same */
+}
+
+/* Changed before the clock was set back, or after it; set back again; and set back for so little that it may be two threads. */
+static void nor_does_it_what_the_consumer_changed(void) {
+    rp_pop_order order = {0};
+    const int64_t back_ms = POPPED_MS / 2, again_ms = back_ms / 2;
+    pop(&order, nobody, 1, 3, (const int32_t[]){0, 0, 0});
+    CHECK(rp_pop_order_change(&order, 1, POPPED_MS, 4 * LONG_MS, POPPED_MS) == 1);
+    CHECK(blocked_until(&order, POPPED_MS + 1) == POPPED_MS + 4 * LONG_MS && blocked_until(&order, POPPED_MS) == POPPED_MS + 4 * LONG_MS);
+    CHECK(blocked_until(&order, back_ms + 1) == back_ms + 4 * LONG_MS);
+    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, 5 * LONG_MS, back_ms + 2) == 1);
+    CHECK(blocked_until(&order, back_ms + 2) == back_ms + 2 + 5 * LONG_MS);
+    CHECK(rp_pop_order_change(&order, 3, POPPED_MS, 6 * LONG_MS, again_ms) == 1);
+    CHECK(blocked_until(&order, again_ms) == again_ms + 6 * LONG_MS);
+    CHECK(rp_pop_order_ack(&order, 3, POPPED_MS) == 1);
+    CHECK(blocked_until(&order, again_ms) == again_ms + 5 * LONG_MS && rp_pop_order_ack(&order, 2, POPPED_MS) == 1);
+    CHECK(blocked_until(&order, again_ms + 4 * LONG_MS) == 0);
+    CHECK(blocked_until(&order, 10) == 0); /* what was free stays so */
+}
+
+/* The file has no time at which it was written, but that of the pop. */
+static void a_clock_set_back_while_the_broker_was_away_is_noticed(void) {
+    rp_pop_order order = {.pop_time_ms = POPPED_MS, .invisible_ms = LONG_MS, .count = 1, .offsets = {1}, .visible_ms = {POPPED_MS + 9}};
+    CHECK(blocked_until(&order, POPPED_MS / 2) == POPPED_MS / 2 + 9);
+    CHECK(rp_pop_order_suspend(&order, POPPED_MS, 7, POPPED_MS / 4) == 1 && blocked_until(&order, POPPED_MS / 4) == POPPED_MS / 4 + 7);
 }
 
 static void an_ack_of_another_pop_says_nothing(void) {
@@ -78,17 +103,18 @@ static void an_ack_of_another_pop_says_nothing(void) {
     pop(&order, nobody, 1, 1, (const int32_t[]){0});
     CHECK(rp_pop_order_ack(&order, 1, POPPED_MS - 10) == RP_POP_ORDER_STALE && blocked_until(&order, POPPED_MS) != 0);
     CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == RP_POP_ORDER_ILLEGAL);
-    CHECK(rp_pop_order_change(&order, 1, POPPED_MS - 10, 0) == 0 && rp_pop_order_change(&order, 2, POPPED_MS, 0) == 0);
+    CHECK(rp_pop_order_change(&order, 1, POPPED_MS - 10, 0, POPPED_MS) == 0 &&
+          rp_pop_order_change(&order, 2, POPPED_MS, 0, POPPED_MS) == 0);
     CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 2 && blocked_until(&order, POPPED_MS) == 0);
 }
 
 static void the_offset_waits_for_the_first_that_is_not_acked(void) {
     rp_pop_order order = {0};
     pop(&order, nobody, 1, 3, (const int32_t[]){0, 0, 0});
-    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, POPPED_MS + 2 * LONG_MS) == 1);
+    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, 2 * LONG_MS, POPPED_MS) == 1);
     CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 2 && rp_pop_order_ack(&order, 3, POPPED_MS) == 2);
     CHECK(blocked_until(&order, POPPED_MS + LONG_MS) == POPPED_MS + 2 * LONG_MS); /* longer */
-    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, POPPED_MS + 1) == 1);
+    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, 1, POPPED_MS) == 1);
     CHECK(blocked_until(&order, POPPED_MS) == POPPED_MS + 1 && blocked_until(&order, POPPED_MS + 1) == 0); /* shorter */
     pop(&order, nobody, 2, 3, (const int32_t[]){1, 1, 0});
     CHECK(blocked_until(&order, POPPED_MS + 1) == POPPED_MS + LONG_MS); /* the change applied only to the pop before */
@@ -119,6 +145,8 @@ int main(void) {
     the_same_attempt_is_not_blocked_and_not_counted();
     a_suspended_pop_was_none();
     a_clock_set_back_does_not_block_for_as_long();
+    nor_does_it_what_the_consumer_changed();
+    a_clock_set_back_while_the_broker_was_away_is_noticed();
     an_ack_of_another_pop_says_nothing();
     the_offset_waits_for_the_first_that_is_not_acked();
     what_was_acked_elsewhere_is_out_no_more();

@@ -1,47 +1,20 @@
-/* server_stopped_test.c: a process that stood still closes nobody for what it has not read, or not sent, meanwhile.
- *
- * The clock stands in for SIGSTOP: while it is held, the reactor waits in it, with the events that it had come for.
- */
-#include "server_harness.h"
-
-static _Atomic int is_held, is_waiting;
-
-static int64_t held_time(void *context) {
-    while (atomic_load(&is_held)) {
-        atomic_store(&is_waiting, 1);
-        poll(NULL, 0, 1);
-    }
-    return hand_time(context);
-}
+/* server_stopped_test.c: a process that stood still closes nobody for what it has not read, or not sent, meanwhile. */
+#include "held_clock.h"
 
 static rp_server_options one_reactor(void) {
-    static const rp_clock clock = {held_time, hand_time, NULL};
     rp_server_options options = small_options();
-    options.reactors = 1;
-    options.spin_us = 0;
-    options.clock = &clock;
+    use_held_clock(&options);
     return options;
-}
-
-static int stands_still(struct harness *harness) {
-    (void)harness;
-    return atomic_load(&is_waiting);
 }
 
 static void send_echo(int fd, int opaque) { send_request(fd, RP_SERIALIZE_JSON, CODE_ECHO, opaque, "x", (rp_slice){NULL, 0}); }
 
 /* The reactor wakes for the request of `other`, and stands still. */
-static void stop(struct harness *harness, int other) {
+static void stop(int other) {
     expect_echo(other, 1);
-    atomic_store(&is_waiting, 0);
-    atomic_store(&is_held, 1);
+    hold();
     send_echo(other, 2);
-    CHECK(becomes_true(harness, stands_still));
-}
-
-static void go_on(int64_t after_ms) {
-    atomic_fetch_add(hand(), after_ms * 1000000);
-    atomic_store(&is_held, 0);
+    wait_held();
 }
 
 static void who_spoke_meanwhile_is_heard(void) {
@@ -50,7 +23,7 @@ static void who_spoke_meanwhile_is_heard(void) {
     int other = dial(harness), fd = dial(harness), silent = dial(harness);
     expect_echo(fd, 1);
     expect_echo(silent, 1);
-    stop(harness, other);
+    stop(other);
     send_echo(fd, 3);
     go_on(180000);
     expect_response(other, 0, 2, NULL);
@@ -90,7 +63,7 @@ static void who_read_meanwhile_has_not_stalled(void) {
         send_request(fd, RP_SERIALIZE_JSON, CODE_RANGE, opaque, "4194304", (rp_slice){NULL, 0});
         all += RANGE_FILE_BYTES;
     }
-    stop(harness, other);
+    stop(other);
     uint64_t read = read_what_comes(fd, all);
     CHECK(read < all);
     go_on(60000);
