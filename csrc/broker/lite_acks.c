@@ -158,6 +158,7 @@ static int change(acking *acking) {
     if (acking->cell != NULL) {
         pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, acking->cell);
         pthread_mutex_lock(lock);
+        now_ms = wall_ms(); /* an earlier time than another's before it would count as a clock that was set back */
         is_out = header->offset >= atomic_load_explicit(&acking->cell->committed, memory_order_relaxed);
         is_changed = is_out && change_in_order(acking, invisible_ms, now_ms, &free_ms);
         pthread_mutex_unlock(lock);

@@ -342,12 +342,13 @@ int rp_pop_answer_change(rp_answer_to to, int64_t pop_time_ms, int64_t invisible
 
 static int change_in_order(const acking *acking, const rp_pop_ack_header *header, const rp_pop_extra_info *info, int64_t invisible_ms) {
     rp_offset_cell *cell = cell_of(acking);
-    int64_t now_ms = wall_ms(), told_ms = 0, pop_time_ms = 0;
+    int64_t told_ms = 0, pop_time_ms = 0;
     int32_t revive_queue_id = 0;
     if (cell == NULL)
         return rp_pop_answer_change(acking->to, 0, 0, 0);
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
+    int64_t now_ms = wall_ms(); /* an earlier time than another's before it would count as a clock that was set back */
     if (header->offset >= atomic_load_explicit(&cell->committed, memory_order_relaxed)) {
         if (rp_pop_order_change(cell->order, header->offset, info->pop_time_ms, invisible_ms, now_ms)) {
             order_changed(acking);

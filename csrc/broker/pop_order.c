@@ -24,7 +24,8 @@ void rp_pop_order_pass(rp_pop_order *order, int64_t committed) {
 
 /* After the clock was set back, what was to be visible in a while still is. */
 static void follow_clock(rp_pop_order *order, int64_t now_ms) {
-    int64_t seen_ms = order->seen_ms != 0 ? order->seen_ms : order->pop_time_ms;
+    int64_t loaded_ms = order->last_consume_ms != 0 ? order->last_consume_ms : order->pop_time_ms;
+    int64_t seen_ms = order->seen_ms != 0 ? order->seen_ms : loaded_ms;
     if (now_ms >= seen_ms - UNORDERED_MS) {
         order->seen_ms = now_ms > seen_ms ? now_ms : seen_ms;
         return;
@@ -33,7 +34,7 @@ static void follow_clock(rp_pop_order *order, int64_t now_ms) {
         if (order->visible_ms[i] != 0)
             order->visible_ms[i] = order->visible_ms[i] > seen_ms ? order->visible_ms[i] - (seen_ms - now_ms) : now_ms;
     }
-    order->seen_ms = now_ms;
+    order->seen_ms = order->last_consume_ms = now_ms; /* the latter is in the file: a load must not set the times back again */
 }
 
 int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms) {

@@ -16,7 +16,7 @@
 
 typedef struct rp_pop_order {
     int64_t pop_time_ms, invisible_ms, last_consume_ms;
-    int64_t seen_ms; /* the latest time that a call had, by which a clock set back is noticed; not in the file: 0 after a load */
+    int64_t seen_ms; /* the latest time a call had, by which a clock set back is noticed; 0 after a load: last_consume_ms stands in */
     uint64_t acked; /* a bit for each message; cm in the file */
     uint32_t count; /* messages out; 0: the queue is free */
     int64_t offsets[RP_POP_MESSAGES_MAX];

@@ -448,6 +448,7 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     progress told = {begun_ns, begun_ns};
     recovery->end = recovery->start;
     recovery->held_from = INT64_MAX;
+    recovery->store_timestamp_ms = 0;
     int rc = walk(recovery, &told, error);
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
@@ -501,9 +502,11 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (rc == RP_OK && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
         rc = cut_queues(recovery, recovery->start, error);
     }
-    rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;
-    if (rc == RP_E_DISK_FULL && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
-        rc = pass_with_space(recovery, error);
+    if (rc == RP_OK) {
+        rc = pass_over_log(recovery, error);
+        if (rc == RP_E_DISK_FULL && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
+            rc = pass_with_space(recovery, error);
+        }
     }
     if (rc == RP_OK && recovery->entries_missing && !recovery->read_only) {
         rc = rebuild_queues(recovery, error);

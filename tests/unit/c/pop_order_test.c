@@ -89,7 +89,17 @@ static void nor_does_it_what_the_consumer_changed(void) {
     CHECK(blocked_until(&order, 10) == 0); /* what was free stays so */
 }
 
-/* The file has no time at which it was written, but that of the pop. */
+/* What the file has of a clock that was set back before it was written is believed: the times that were changed since are of that clock. */
+static void a_clock_set_back_is_noticed_once_although_the_broker_starts_again(void) {
+    rp_pop_order order = {0};
+    const int64_t back_ms = POPPED_MS / 2;
+    pop(&order, nobody, 1, 1, (const int32_t[]){0});
+    CHECK(rp_pop_order_change(&order, 1, POPPED_MS, 3 * LONG_MS, back_ms) == 1);
+    order.seen_ms = 0; /* as after a load */
+    CHECK(blocked_until(&order, back_ms + 10) == back_ms + 3 * LONG_MS);
+}
+
+/* The file has no time at which it was written, but the last at which messages were popped or the clock was set back. */
 static void a_clock_set_back_while_the_broker_was_away_is_noticed(void) {
     rp_pop_order order = {.pop_time_ms = POPPED_MS, .invisible_ms = LONG_MS, .count = 1, .offsets = {1}, .visible_ms = {POPPED_MS + 9}};
     CHECK(blocked_until(&order, POPPED_MS / 2) == POPPED_MS / 2 + 9);
@@ -146,6 +156,7 @@ int main(void) {
     a_suspended_pop_was_none();
     a_clock_set_back_does_not_block_for_as_long();
     nor_does_it_what_the_consumer_changed();
+    a_clock_set_back_is_noticed_once_although_the_broker_starts_again();
     a_clock_set_back_while_the_broker_was_away_is_noticed();
     an_ack_of_another_pop_says_nothing();
     the_offset_waits_for_the_first_that_is_not_acked();

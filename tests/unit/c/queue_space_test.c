@@ -75,8 +75,9 @@ static void goes_back(int64_t offset, int64_t end, int files) {
     fixture_remove(path);
 }
 
-static int allocate_errno; /* 0: allocate works */
-static bool is_unseekable;
+/* Of the thread that tests: the log and the index allocate by themselves. */
+static _Thread_local int allocate_errno; /* 0: allocate works */
+static _Thread_local bool is_unseekable;
 
 static int allocate_or_not(void *context, int fd, int64_t offset, int64_t size) {
     int ends[2];
@@ -126,7 +127,7 @@ static void blocks_that_are_there_are_enough_on_a_full_disk_only(void) {
     fixture_remove(path);
 }
 
-static int64_t clears;
+static _Thread_local int64_t clears;
 
 static int count_clear(void *context, int fd, int64_t offset, int64_t size) {
     clears++;

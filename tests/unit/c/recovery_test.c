@@ -110,12 +110,27 @@ static int allocate_until_the_disk_is_full(void *context, int fd, int64_t offset
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
-/* A queue's file is too short, so all are built again, and half-way the disk is full. The next start must not take half for the
- * whole. */
-static void a_rebuild_that_was_interrupted_begins_anew(const rp_message_store_options *options, int is_clean) {
+static int64_t write_no_checkpoint(void *context, int fd, const void *bytes, size_t size, int64_t offset) {
+    char link[64], path[600];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    if (strstr(path, "/checkpoint") != NULL) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->write_at(context, fd, bytes, size, offset);
+}
+
+/* A queue's file is too short, so all are built again, and half-way the disk is full, or already for the note that they are. The next
+ * start must not take half for the whole. */
+static void a_rebuild_that_was_interrupted_begins_anew(const rp_message_store_options *options, int is_clean, int is_noted) {
     char path[600];
     rp_file_ops failing = *rp_file_ops_system();
     failing.allocate = allocate_until_the_disk_is_full;
+    if (!is_noted) {
+        failing.write_at = write_no_checkpoint;
+    }
     rp_message_store_options full = *options;
     full.file_ops = &failing;
     rp_message_store *store = NULL;
@@ -217,6 +232,37 @@ static void damage_below_what_was_synced_costs_one_message(rp_message_store_opti
     all_but_one_is_there(options, end, MESSAGES - 1); /* and after a crash */
     options->rebuild_queues = 0;
     flip_a_bit(options, end); /* back */
+}
+
+static int allocate_but_once_not(void *context, int fd, int64_t offset, int64_t size) {
+    if (allocations_left-- == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* The disk is full for a moment, so the pass begins again. The time of the last record it came to says nothing of the first, which is
+ * damaged: that would be the log's end. */
+static void a_pass_that_begins_again_goes_on_behind_damage_as_well(const rp_message_store_options *options, int64_t end) {
+    char path[600];
+    rp_file_ops failing = *rp_file_ops_system();
+    failing.allocate = allocate_but_once_not;
+    rp_message_store_options full = *options;
+    full.file_ops = &failing;
+    full.rebuild_queues = 1;
+    flip_a_bit(options, 0);
+    path_of(path, sizeof path, options->root_path, "checkpoint");
+    write_zeros(path, 256, 3840); /* RocketMQ's part of it is left */
+    path_of(path, sizeof path, options->root_path, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+    allocations_left = 3;
+    rp_message_store *store = fixture_open(&full);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(allocations_left < 0 && stats.commit_log_max_offset == end && stats.recovered_records == MESSAGES - 1);
+    fixture_close(store);
+    flip_a_bit(options, 0); /* back */
 }
 
 /* A page of zeros, as a bad disk gives it, is not the log's end either. */
@@ -473,10 +519,12 @@ int main(void) {
     a_checkpoint_of_the_lowest_time_allows_no_start_but_the_first(&options);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
-    a_rebuild_that_was_interrupted_begins_anew(&options, 1);
-    a_rebuild_that_was_interrupted_begins_anew(&options, 0);
+    a_rebuild_that_was_interrupted_begins_anew(&options, 1, 1);
+    a_rebuild_that_was_interrupted_begins_anew(&options, 0, 1);
+    a_rebuild_that_was_interrupted_begins_anew(&options, 0, 0);
     queues_that_are_gone_after_a_kill_are_built_again(&options);
     damage_below_what_was_synced_costs_one_message(&options, end);
+    a_pass_that_begins_again_goes_on_behind_damage_as_well(&options, end);
     zeros_below_what_was_synced_are_not_the_end(&options, end);
     a_log_that_ends_before_what_was_synced_is_told(&options, end);
     without_a_checkpoint_the_pass_ends_at_the_first_damage(&options, end);
