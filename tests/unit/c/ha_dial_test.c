@@ -211,8 +211,9 @@ static void who_gives_up_again_and_again_has_a_thread_a_name_and_few_names(void)
     wait_until_at_least(&unanswered_begun, before + RP_LOOK_UPS_MAX);
     atomic_store(&dns_answers, 1);
     CHECK(rp_look_up(&look_ups, UNANSWERED ".0", "10912", &wanted, &found) == RP_E_NETWORK); /* the one that asked first */
-    wait_until_at_least(&unanswered_over, over + RP_LOOK_UPS_MAX);
-    CHECK(atomic_load(&unanswered_begun) == before + RP_LOOK_UPS_MAX);
+    int begun = atomic_load(&unanswered_begun) - before; /* one more if that one's answer came before it was asked for: it may be old */
+    CHECK(begun == RP_LOOK_UPS_MAX || begun == RP_LOOK_UPS_MAX + 1);
+    wait_until_at_least(&unanswered_over, over + begun);
     CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK); /* there is room again */
     freeaddrinfo(found);
     rp_look_ups_leave(&look_ups);
