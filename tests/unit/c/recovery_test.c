@@ -100,7 +100,7 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     fixture_close(store);
 }
 
-static int allocations_left;
+static _Thread_local int allocations_left = INT32_MAX; /* of the thread that tests: the log allocates by itself */
 
 static int allocate_until_the_disk_is_full(void *context, int fd, int64_t offset, int64_t size) {
     if (allocations_left-- <= 0) {
