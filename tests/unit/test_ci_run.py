@@ -38,7 +38,7 @@ def test_what_runs_beside_a_step_ends_with_the_check(tmp_path: Path, number: sig
     assert check_text.count(NOTED) == 1
     program(tmp_path / ".ci/run", check_text.replace(NOTED, f"    while :; do :; done\n{NOTED}") if early else check_text)
     program(tmp_path / ".venv/bin/python", f'echo $$ >"{pid_file}"; exec sleep 300')
-    program(tmp_path / "bin/make", 'test "$1" = build || exec sleep 300')
+    program(tmp_path / "bin/make", f'test "$1" = build || {{ : >"{tmp_path}/$1"; exec sleep 300; }}')
     program(tmp_path / "bin/clang", "exit 0")
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "TMPDIR": str(tmp_path)}
     # Whoever runs the tests may ignore the signal (nohup), and a shell cannot trap what it was born ignoring.
@@ -53,6 +53,8 @@ def test_what_runs_beside_a_step_ends_with_the_check(tmp_path: Path, number: sig
     try:
         wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"), what="what runs beside")
         beside = int(pid_file.read_text())
+        if not early:  # a step that the shell is about to start does not get the signal, and is waited for
+            wait_until((tmp_path / "lint").exists, what="the step")
         os.killpg(check.pid, number)
         check.wait(PATIENCE_S)
         wait_until(lambda: not is_running(beside), what="the end of what ran beside")
