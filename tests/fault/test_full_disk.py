@@ -11,7 +11,6 @@ import shutil
 import struct
 import subprocess
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,12 +159,12 @@ def take_what_comes(over: threading.Event, disk: Path) -> None:
             try:
                 others.write(bytes(4096))
             except OSError:
-                time.sleep(0.0001)
+                over.wait(0.0001)
 
 
 @pytest.mark.parametrize("killed_after", [100, 1100])  # in the first file of the queue, and in its second
 def test_a_start_gives_back_no_space_that_it_needs_again(disk: Path, broker: BrokerProcess, killed_after: int) -> None:
-    """What the queues held when it was killed: all of it is cut, as the first checkpoint is not written yet, and built again."""
+    """What the queues held when it was killed: all of it is built again, as the first checkpoint is not written yet."""
     with Wire(broker.port) as wire:
         assert {send(wire, number, 100).code for number in range(killed_after)} == {ResponseCode.SUCCESS}
     broker.kill()
